@@ -1,0 +1,162 @@
+//! hosts.yaml: which machines belong to the cluster. DHCP, DNS, the machine-config server and CSR approval read it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use thiserror::Error;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Bootstrap,
+    Master,
+    Worker,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Bootstrap => "bootstrap",
+            Role::Master => "master",
+            Role::Worker => "worker",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Short host name, without the cluster domain; it is also the Node's name.
+    pub name: String,
+    pub role: Role,
+    /// Lower case, colon separated.
+    pub mac: String,
+    pub address: Ipv4Addr,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inventory {
+    pub hosts: Vec<Host>,
+}
+
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{path}{}: {message}", line.map(|l| format!(" (line {l})")).unwrap_or_default())]
+pub struct InventoryError {
+    /// Field path, e.g. `hosts[2].mac`.
+    pub path: String,
+    pub line: Option<u64>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Inventory {
+    pub fn role(&self, role: Role) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(move |h| h.role == role)
+    }
+    pub fn masters(&self) -> Vec<&Host> {
+        self.role(Role::Master).collect()
+    }
+    pub fn bootstrap(&self) -> Option<&Host> {
+        self.role(Role::Bootstrap).next()
+    }
+    pub fn by_name(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|h| h.name == name)
+    }
+    pub fn by_mac(&self, mac: &str) -> Option<&Host> {
+        self.hosts.iter().find(|h| h.mac.eq_ignore_ascii_case(mac))
+    }
+    pub fn by_address(&self, address: Ipv4Addr) -> Option<&Host> {
+        self.hosts.iter().find(|h| h.address == address)
+    }
+
+    /// Parses hosts.yaml; all errors at once.
+    pub fn parse(yaml: &str) -> Result<Self, Vec<InventoryError>> {
+        let mut inventory: Inventory = serde_saphyr::from_str(yaml).map_err(|e| {
+            let line = e.location().map(|l| l.line());
+            vec![InventoryError {
+                path: "hosts.yaml".into(),
+                line,
+                message: e.to_string().lines().next().unwrap_or_default().to_string(),
+                hint: Some("each host needs name, role (bootstrap, master, worker), mac and address".into()),
+            }]
+        })?;
+        for host in &mut inventory.hosts {
+            host.mac = host.mac.to_ascii_lowercase();
+        }
+        let errors = inventory.check();
+        if errors.is_empty() { Ok(inventory) } else { Err(errors) }
+    }
+
+    fn check(&self) -> Vec<InventoryError> {
+        let mut errors = Vec::new();
+        let mut fail = |i: usize, field: &str, message: String, hint: &str| {
+            errors.push(InventoryError {
+                path: format!("hosts[{i}].{field}"),
+                line: None,
+                message,
+                hint: Some(hint.into()),
+            })
+        };
+        let mut seen: BTreeMap<(&str, String), usize> = BTreeMap::new();
+        for (i, host) in self.hosts.iter().enumerate() {
+            if !is_dns_label(&host.name) || host.name == "localhost" {
+                let hint = "use lower-case letters, digits and '-', e.g. master-0";
+                fail(i, "name", format!("{:?} is not a usable host name", host.name), hint);
+            }
+            if !is_mac(&host.mac) {
+                fail(i, "mac", format!("{:?} is not a MAC address", host.mac), "write it like 52:54:00:12:34:56");
+            }
+            let unique = [("name", host.name.clone()), ("mac", host.mac.clone()), ("address", host.address.to_string())];
+            for (field, value) in unique {
+                if let Some(first) = seen.insert((field, value.clone()), i) {
+                    fail(i, field, format!("{value:?} is already used by hosts[{first}]"), "each host needs its own");
+                }
+            }
+        }
+        if self.role(Role::Bootstrap).count() > 1 {
+            fail(0, "role", "more than one bootstrap host".into(), "keep one; it leaves after the handoff");
+        }
+        errors
+    }
+
+    pub fn to_yaml(&self) -> String {
+        serde_saphyr::to_string(self).unwrap_or_default()
+    }
+}
+
+fn is_dns_label(s: &str) -> bool {
+    !s.is_empty()
+        && s.len() <= 63
+        && s.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !s.starts_with('-')
+        && !s.ends_with('-')
+}
+
+fn is_mac(s: &str) -> bool {
+    let parts: Vec<_> = s.split(':').collect();
+    parts.len() == 6 && parts.iter().all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        let yaml = "hosts:\n- {name: bootstrap, role: bootstrap, mac: '52:54:00:AA:00:01', address: 192.168.100.10}\n";
+        let inventory = Inventory::parse(yaml).unwrap();
+        assert_eq!(inventory.hosts[0].mac, "52:54:00:aa:00:01");
+        assert_eq!(Inventory::parse(&inventory.to_yaml()).unwrap(), inventory);
+    }
+
+    #[test]
+    fn all_errors_at_once() {
+        let yaml = "hosts:\n- {name: Bad_Name, role: master, mac: 'x', address: 10.0.0.1}\n\
+                    - {name: ok, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1}\n";
+        let errors = Inventory::parse(yaml).unwrap_err();
+        let paths: Vec<_> = errors.iter().map(|e| e.path.as_str()).collect();
+        assert_eq!(paths, ["hosts[0].name", "hosts[0].mac", "hosts[1].address"]);
+    }
+}

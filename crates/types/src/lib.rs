@@ -1,0 +1,15 @@
+//! The vocabulary of Seedling: names, roles, ports, paths, the inventory, the release and the helper's config.
+//!
+//! Everything here is data that more than one station of the path must agree on. No I/O beyond parsing.
+
+pub mod helper;
+pub mod inventory;
+pub mod names;
+pub mod paths;
+pub mod ports;
+pub mod release;
+
+pub use helper::HelperConfig;
+pub use inventory::{Host, Inventory, InventoryError, Role};
+pub use names::ClusterDomain;
+pub use release::ReleaseInfo;

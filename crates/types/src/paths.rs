@@ -1,0 +1,26 @@
+//! The one table of paths on a node.
+
+/// bootkube's working directory; bootstrap.ign fills it.
+pub const OPT_OPENSHIFT: &str = "/opt/openshift";
+pub const ETC_KUBERNETES: &str = "/etc/kubernetes";
+/// Where the kubelet looks for static pods.
+pub const STATIC_PODS: &str = "/etc/kubernetes/manifests";
+pub const STATIC_POD_RESOURCES: &str = "/etc/kubernetes/static-pod-resources";
+pub const BOOTSTRAP_SECRETS: &str = "/etc/kubernetes/bootstrap-secrets";
+pub const BOOTSTRAP_CONFIGS: &str = "/etc/kubernetes/bootstrap-configs";
+/// Kubeconfig of the API server on the same node, for people and for the seeds' commands.
+pub const LOCALHOST_KUBECONFIG: &str = "/etc/kubernetes/kubeconfigs/localhost.kubeconfig";
+/// The bootstrap kubeconfig that the machine-config server hands to a kubelet.
+pub const KUBELET_BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/kubeconfig";
+pub const KUBELET_KUBECONFIG: &str = "/var/lib/kubelet/kubeconfig";
+pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet.conf";
+pub const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
+pub const ETCD_DATA: &str = "/var/lib/etcd";
+/// Service records, one JSON array a service.
+pub const SERVICE_RECORDS: &str = "/var/log/openshift";
+/// Node software that Ignition fetches: kubelet, crictl, kubectl, containerd, seedling.
+pub const NODE_BIN: &str = "/usr/local/bin";
+pub const MCS_BOOTSTRAP: &str = "/etc/mcs/bootstrap";
+pub const MCC_BOOTSTRAP: &str = "/etc/mcc/bootstrap";
+pub const MCS_TLS: &str = "/etc/ssl/mcs";
+pub const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";
