@@ -1,1 +1,4 @@
-//! components
+//! Pure: cluster config and payload in, files and objects out. Nothing here touches a disk or a network.
+
+pub mod machine_config;
+pub mod node;

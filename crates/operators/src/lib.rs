@@ -1,1 +1,9 @@
-//! operators
+//! The operators: each watches, decides (pure) and acts (small, named effects), and reports a ClusterOperator that is true.
+//!
+//! In: the cluster's API, the release, the inventory. Out: static pods by revision, daemon sets, approved CSRs, served configs.
+
+pub mod cluster_version;
+pub mod dns;
+pub mod machine_approver;
+pub mod machine_config;
+pub mod network;

@@ -1,0 +1,1 @@
+//! MachineConfigs and pools.

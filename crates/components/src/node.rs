@@ -1,0 +1,1 @@
+//! What every node carries: software, containerd, kubelet.
