@@ -2,3 +2,6 @@
 
 pub mod machine_config;
 pub mod node;
+
+#[cfg(test)]
+mod testing;

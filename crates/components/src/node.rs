@@ -1,1 +1,0 @@
-//! What every node carries: software, containerd, kubelet.

@@ -1,0 +1,144 @@
+//! The kubelet's config file and unit. Field names are those of kubelet.config.k8s.io/v1beta1 at 1.36.
+
+use seedling_types::{Role, paths};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+
+pub fn config(cluster_dns: Ipv4Addr, role: Role) -> String {
+    let mut config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "containerRuntimeEndpoint": paths::CONTAINERD_SOCKET,
+        "cgroupDriver": "cgroupfs",
+        "failCgroupV1": false,
+        "staticPodPath": paths::STATIC_PODS,
+        // Static pods are found by inotify; these only bound how long a missed event can last.
+        "fileCheckFrequency": "2s",
+        "syncFrequency": "10s",
+        "clusterDomain": "cluster.local",
+        "clusterDNS": [cluster_dns.to_string()],
+        "resolvConf": "/etc/resolv.conf",
+        "maxPods": 250,
+        // Images come from the LAN by digest: no rate limit, no queue.
+        "serializeImagePulls": false,
+        "registryPullQPS": 0,
+        "eventRecordQPS": 50,
+        // During bring-up most crashes are a peer that is not up yet.
+        "crashLoopBackOff": { "maxContainerRestartPeriod": "5s" },
+        // Nodes that share one disk must not evict because the others filled it.
+        "localStorageCapacityIsolation": false,
+        "evictionHard": {
+            "memory.available": "50Mi", "nodefs.available": "200Mi", "nodefs.inodesFree": "1%", "imagefs.available": "200Mi",
+        },
+        "imageGCHighThresholdPercent": 100,
+        "failSwapOn": false,
+        "readOnlyPort": 0,
+        "shutdownGracePeriod": "0s",
+    });
+    let by_role = match role {
+        Role::Bootstrap => standalone(),
+        Role::Master => {
+            let taint = json!({ "key": "node-role.kubernetes.io/master", "effect": "NoSchedule" });
+            let mut config = joined();
+            config["registerWithTaints"] = json!([taint]);
+            config
+        }
+        Role::Worker => joined(),
+    };
+    merge(&mut config, by_role);
+    let mut text = serde_json::to_string_pretty(&config).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Without an API server nobody could be authenticated by webhook, so the server is off; its pods are seen through the CRI.
+fn standalone() -> Value {
+    json!({
+        "enableServer": false,
+        "authentication": { "anonymous": { "enabled": false }, "webhook": { "enabled": false } },
+        "authorization": { "mode": "AlwaysAllow" },
+    })
+}
+
+fn joined() -> Value {
+    json!({
+        "authentication": {
+            "anonymous": { "enabled": false },
+            "webhook": { "enabled": true },
+            "x509": { "clientCAFile": paths::KUBELET_CA },
+        },
+        "authorization": { "mode": "Webhook" },
+        "rotateCertificates": true,
+        "serverTLSBootstrap": true,
+        "kubeAPIQPS": 50,
+        "kubeAPIBurst": 100,
+    })
+}
+
+fn merge(base: &mut Value, more: Value) {
+    if let (Value::Object(base), Value::Object(more)) = (base, more) {
+        base.extend(more);
+    }
+}
+
+/// The Node's name is the short host name, whatever the DHCP client made of it; `localhost` means it has not answered yet.
+pub fn unit(role: Role) -> String {
+    let joins = match role {
+        Role::Bootstrap => String::new(),
+        _ => format!(
+            " \\\n  --bootstrap-kubeconfig={} --kubeconfig={} --cert-dir=/var/lib/kubelet/pki",
+            paths::KUBELET_BOOTSTRAP_KUBECONFIG,
+            paths::KUBELET_KUBECONFIG
+        ),
+    };
+    format!(
+        r#"[Unit]
+Description=Kubernetes Kubelet
+Wants=containerd.service network-online.target
+After=containerd.service network-online.target
+
+[Service]
+# Not notify: a kubelet waits for its certificate as long as it takes, and holds nothing else up.
+Type=exec
+ExecStartPre=/bin/mkdir -p {manifests} /var/lib/kubelet /opt/cni/bin /etc/cni/net.d
+ExecStart=/bin/sh -c 'read -r name </proc/sys/kernel/hostname; name="$${{name%%%%.*}}"; \
+  [ "$$name" != localhost ] && exec /usr/local/bin/kubelet --config={config} --hostname-override="$$name"{joins}'
+# Pods outlive a restart of the kubelet.
+KillMode=process
+Delegate=yes
+Restart=always
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+"#,
+        manifests = paths::STATIC_PODS,
+        config = paths::KUBELET_CONFIG,
+    )
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn parsed(role: Role) -> Value {
+        serde_json::from_str(&config(Ipv4Addr::new(172, 30, 0, 10), role)).unwrap()
+    }
+
+    #[test]
+    fn roles_differ_only_where_they_must() {
+        assert_eq!(parsed(Role::Bootstrap)["authentication"]["webhook"]["enabled"], false);
+        assert_eq!(parsed(Role::Master)["registerWithTaints"][0]["key"], "node-role.kubernetes.io/master");
+        assert!(parsed(Role::Worker).get("registerWithTaints").is_none());
+        assert_eq!(parsed(Role::Worker)["authentication"]["x509"]["clientCAFile"], paths::KUBELET_CA);
+    }
+
+    #[test]
+    fn only_a_joining_kubelet_has_kubeconfigs() {
+        assert!(!unit(Role::Bootstrap).contains("kubeconfig"));
+        assert!(
+            unit(Role::Master).contains("--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig --kubeconfig=")
+        );
+    }
+}

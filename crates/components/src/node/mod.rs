@@ -1,0 +1,143 @@
+//! What a node carries: its software, containerd and the kubelet, as Ignition fragments.
+//!
+//! In: the cluster domain, the release, the DNS service address. Out: the same three fragments (`base`, `container_runtime`,
+//! `kubelet`) for the bootstrap node's own config and for the MachineConfigs `00-`, `01-…-container-runtime`, `01-…-kubelet`.
+
+mod kubelet;
+
+use seedling_ignition::{Config, File, Storage, Systemd, Unit};
+use seedling_types::names::REGISTRY;
+use seedling_types::release::MissingComponent;
+use seedling_types::{ClusterDomain, ReleaseInfo, Role, paths, ports};
+use std::net::Ipv4Addr;
+
+pub struct NodeParams<'a> {
+    pub domain: &'a ClusterDomain,
+    pub release: &'a ReleaseInfo,
+    /// The DNS Service: the tenth address of the service network.
+    pub cluster_dns: Ipv4Addr,
+}
+
+/// The bootstrap node: a standalone kubelet that runs static pods and knows no API server.
+pub fn bootstrap(p: &NodeParams) -> Result<Config, MissingComponent> {
+    Ok(base(p)?.merge(container_runtime(p)?).merge(kubelet(p, Role::Bootstrap)?))
+}
+
+/// A node that joins the cluster; the machine-config server adds its bootstrap kubeconfig and CA.
+pub fn joined(p: &NodeParams, role: Role) -> Result<Config, MissingComponent> {
+    Ok(base(p)?.merge(container_runtime(p)?).merge(kubelet(p, role)?))
+}
+
+/// What people and host-network pods need on any node.
+pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
+    let api =
+        format!("KUBERNETES_SERVICE_HOST={}\nKUBERNETES_SERVICE_PORT={}\n", p.domain.api_int(), ports::API);
+    let mut files = software(p, &["seedling", "kubectl"])?;
+    files.push(File::inline("/etc/kubernetes/apiserver-url.env", 0o644, api));
+    Ok(config(files, vec![]))
+}
+
+pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {
+    let mut files = software(p, &["containerd", "containerd-shim-runc-v2", "ctr", "crictl"])?;
+    files.extend([
+        File::inline("/etc/containerd/config.toml", 0o644, containerd_config(p.release.image("pause")?)),
+        File::inline(
+            format!("/etc/containerd/certs.d/{REGISTRY}/hosts.toml"),
+            0o644,
+            registry_hosts(p.domain),
+        ),
+        File::inline("/etc/crictl.yaml", 0o644, include_str!("files/crictl.yaml")),
+    ]);
+    Ok(config(files, vec![Unit::new("containerd.service", true, include_str!("files/containerd.service"))]))
+}
+
+pub fn kubelet(p: &NodeParams, role: Role) -> Result<Config, MissingComponent> {
+    let mut files = software(p, &["kubelet"])?;
+    files.push(File::inline(paths::KUBELET_CONFIG, 0o644, kubelet::config(p.cluster_dns, role)));
+    Ok(config(files, vec![Unit::new("kubelet.service", true, kubelet::unit(role))]))
+}
+
+fn config(files: Vec<File>, units: Vec<Unit>) -> Config {
+    Config { storage: Storage { files }, systemd: Systemd { units }, ..Config::default() }
+}
+
+/// Fetched by Ignition from the helper and verified, so a wrong byte never runs.
+fn software(p: &NodeParams, names: &[&str]) -> Result<Vec<File>, MissingComponent> {
+    let fetched = |name: &&str| {
+        let url = format!("http://{}:{}/bin/{name}", p.domain.helper(), ports::HELPER_HTTP);
+        Ok(File::fetched(format!("{}/{name}", paths::NODE_BIN), 0o755, url, &p.release.binary(name)?.sha512))
+    };
+    names.iter().map(fetched).collect()
+}
+
+/// runc is the one on the PATH: Debian has it in /usr/sbin, Fedora CoreOS in /usr/bin.
+fn containerd_config(pause: &str) -> String {
+    format!(
+        r#"version = 3
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = "{pause}"
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = "/etc/containerd/certs.d"
+
+[plugins.'io.containerd.cri.v1.runtime']
+# A node in a container may not lower the OOM score below its own.
+restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ["/opt/cni/bin"]
+conf_dir = "/etc/cni/net.d"
+# No plugin is needed for lo.
+use_internal_loopback = true
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+# The kubelet's cgroupDriver is cgroupfs too.
+SystemdCgroup = false
+"#
+    )
+}
+
+fn registry_hosts(domain: &ClusterDomain) -> String {
+    let url = format!("http://{}:{}", domain.helper(), ports::HELPER_REGISTRY);
+    format!("server = \"{url}\"\n\n[host.\"{url}\"]\ncapabilities = [\"pull\", \"resolve\"]\n")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::testing::release;
+
+    #[test]
+    fn every_binary_is_fetched_and_verified() {
+        let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
+        let p = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+        for config in
+            [bootstrap(&p).unwrap(), joined(&p, Role::Master).unwrap(), joined(&p, Role::Worker).unwrap()]
+        {
+            let fetched: Vec<_> = config.storage.files.iter().filter(|f| f.mode == Some(0o755)).collect();
+            assert_eq!(fetched.len(), 7);
+            for file in fetched {
+                let contents = file.contents.as_ref().unwrap();
+                assert!(
+                    contents.source.as_ref().unwrap().starts_with("http://helper.ocp4.example.com:8080/bin/")
+                );
+                assert!(contents.verification.as_ref().unwrap().hash.starts_with("sha512-"));
+            }
+            let units: Vec<_> = config.systemd.units.iter().map(|u| (u.name.as_str(), u.enabled)).collect();
+            assert_eq!(units, [("containerd.service", Some(true)), ("kubelet.service", Some(true))]);
+        }
+    }
+
+    #[test]
+    fn a_release_without_the_kubelet_is_refused() {
+        let (domain, mut release) = (ClusterDomain("ocp4.example.com".into()), release());
+        release.binaries.remove("kubelet");
+        let p = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+        assert_eq!(joined(&p, Role::Master).unwrap_err().0, "kubelet");
+    }
+}
