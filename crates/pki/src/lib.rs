@@ -1,1 +1,21 @@
-//! pki
+//! Keys and certificates of a cluster.
+//!
+//! In: a specification (name, organisations, usages, names, validity), a signer and the time. Out: PEM. No file, no clock
+//! and no other randomness than keys and serial numbers; [`table`] lists what the installer makes.
+
+mod certificate;
+mod key;
+pub mod table;
+
+pub use certificate::{CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, not_after};
+pub use key::{KeyAlgorithm, KeyPair, rsa_keypair};
+
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    #[error("cannot make or read a certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    #[error("not a PEM certificate: {0}")]
+    Pem(String),
+    #[error("at most two organizations fit into a certificate, {0:?} has {1}")]
+    Organizations(String, usize),
+}

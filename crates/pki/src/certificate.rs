@@ -1,0 +1,158 @@
+//! Certificate authorities, leaves and bundles.
+
+use crate::PkiError;
+use crate::key::{KeyAlgorithm, unix};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Eku, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+};
+use serde::{Deserialize, Serialize};
+use std::{fmt, net::IpAddr};
+use time::{Duration, OffsetDateTime};
+use x509_parser::pem::Pem;
+
+/// A certificate (PEM, followed by its signer's if the specification asks for it) and its key (PKCS#8 PEM).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertKey {
+    pub cert: String,
+    pub key: String,
+}
+
+impl fmt::Debug for CertKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertKey").field("cert", &self.cert).field("key", &"(redacted)").finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    Server,
+    Client,
+}
+
+#[derive(Clone, Debug)]
+pub struct CaSpec<'a> {
+    pub cn: &'a str,
+    pub ou: Option<&'a str>,
+    pub validity: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub struct LeafSpec<'a> {
+    pub cn: &'a str,
+    /// Kubernetes reads these as the user's groups; at most two.
+    pub organizations: Vec<String>,
+    pub usages: &'a [Usage],
+    pub dns: Vec<String>,
+    pub ips: Vec<IpAddr>,
+    pub validity: Duration,
+    /// Serve the signer's certificate along with the leaf.
+    pub append_parent: bool,
+    /// The machine-config server's certificate carries no key-usage extension upstream.
+    pub key_usage: bool,
+}
+
+/// A self-signed authority.
+pub fn new_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    let key = alg.generate()?;
+    let mut params = params(now, now + spec.validity);
+    if let Some(ou) = spec.ou {
+        params.distinguished_name.push(DnType::OrganizationalUnitName, ou);
+    }
+    params.distinguished_name.push(DnType::CommonName, spec.cn);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = key_usages(alg);
+    params.key_usages.push(KeyUsagePurpose::KeyCertSign);
+    let cert = params.self_signed(&key)?;
+    Ok(CertKey { cert: unix(&cert.pem()), key: unix(&key.serialize_pem()) })
+}
+
+/// A leaf signed by `ca`. It is valid from the authority's first day, so that a node's clock that lags behind accepts both.
+pub fn issue(
+    ca: &CertKey,
+    spec: &LeafSpec,
+    alg: KeyAlgorithm,
+    now: OffsetDateTime,
+) -> Result<CertKey, PkiError> {
+    let parent = first(&ca.cert)?;
+    let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;
+    let key = alg.generate()?;
+    let mut params = params(validity(&parent)?.not_before.to_datetime(), now + spec.validity);
+    organizations(&mut params.distinguished_name, spec)?;
+    params.distinguished_name.push(DnType::CommonName, spec.cn);
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.use_authority_key_identifier_extension = true;
+    if spec.key_usage {
+        params.key_usages = key_usages(alg);
+    }
+    for usage in spec.usages {
+        params.extended_key_usages.push(match usage {
+            Usage::Server => Eku::ServerAuth,
+            Usage::Client => Eku::ClientAuth,
+        });
+    }
+    for name in &spec.dns {
+        params.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+    }
+    params.subject_alt_names.extend(spec.ips.iter().copied().map(SanType::IpAddress));
+    let mut cert = unix(&params.signed_by(&key, &issuer)?.pem());
+    if spec.append_parent {
+        cert.push('\n');
+        cert.push_str(&bundle(&[&ca.cert]));
+    }
+    Ok(CertKey { cert, key: unix(&key.serialize_pem()) })
+}
+
+/// When the first certificate of a PEM file expires.
+pub fn not_after(cert_pem: &str) -> Result<OffsetDateTime, PkiError> {
+    Ok(validity(&first(cert_pem)?)?.not_after.to_datetime())
+}
+
+/// The first certificate of each input, joined. Upstream's nesting keeps only the first one, too.
+pub fn bundle(certs: &[&str]) -> String {
+    const END: &str = "-----END CERTIFICATE-----\n";
+    let first_of =
+        |pem: &&str| pem.find(END).map_or_else(|| pem.to_string(), |at| pem[..at + END.len()].to_string());
+    certs.iter().map(first_of).collect()
+}
+
+fn params(not_before: OffsetDateTime, not_after: OffsetDateTime) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.not_before = not_before;
+    params.not_after = not_after;
+    params.serial_number = Some(SerialNumber::from(rand::random::<u64>() >> 1));
+    params
+}
+
+fn key_usages(alg: KeyAlgorithm) -> Vec<KeyUsagePurpose> {
+    let encipher = alg.enciphers().then_some(KeyUsagePurpose::KeyEncipherment);
+    encipher.into_iter().chain([KeyUsagePurpose::DigitalSignature]).collect()
+}
+
+/// rcgen keeps a name's attributes in a map by type. The type "organization" can be written in two ways, known and custom,
+/// with the same object identifier: that gives room for the two organizations that a kubelet's bootstrap identity needs.
+fn organizations(name: &mut DistinguishedName, spec: &LeafSpec) -> Result<(), PkiError> {
+    const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
+    let types = [DnType::CustomDnType(ORGANIZATION.to_vec()), DnType::OrganizationName];
+    if spec.organizations.len() > types.len() {
+        return Err(PkiError::Organizations(spec.cn.into(), spec.organizations.len()));
+    }
+    for (kind, organization) in types.into_iter().zip(&spec.organizations) {
+        name.push(kind, organization.as_str());
+    }
+    Ok(())
+}
+
+fn first(pem: &str) -> Result<Pem, PkiError> {
+    match Pem::iter_from_buffer(pem.as_bytes()).next() {
+        Some(Ok(pem)) if pem.label == "CERTIFICATE" => Ok(pem),
+        Some(Ok(pem)) => Err(PkiError::Pem(format!("found {}", pem.label))),
+        Some(Err(e)) => Err(PkiError::Pem(e.to_string())),
+        None => Err(PkiError::Pem("empty".into())),
+    }
+}
+
+fn validity(pem: &Pem) -> Result<x509_parser::certificate::Validity, PkiError> {
+    Ok(pem.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?.validity().clone())
+}
