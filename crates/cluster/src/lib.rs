@@ -1,1 +1,47 @@
-//! cluster
+//! Access to Kubernetes and etcd: connect, apply, report, lead.
+//!
+//! In: a kubeconfig or a service account; objects as JSON values. Out: the cluster changed, or an error that names the object.
+
+mod connect;
+pub mod etcd;
+pub mod lease;
+mod objects;
+pub mod operator_status;
+
+pub use connect::{connect, connect_yaml};
+pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    #[error("cannot use the kubeconfig {path}: {source}")]
+    Kubeconfig { path: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{what}: {source}")]
+    Api { what: String, source: Box<kube::Error> },
+    #[error("{0}: not an object with apiVersion, kind and metadata.name")]
+    Malformed(String),
+    #[error("the API serves no {kind} in {api_version} yet")]
+    NoMapping { api_version: String, kind: String },
+    #[error("etcd at {endpoints}: {source}")]
+    Etcd { endpoints: String, source: Box<etcd_client::Error> },
+}
+
+impl ClusterError {
+    /// The API answered, and said that the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status_code() == Some(404)
+    }
+    pub fn is_conflict(&self) -> bool {
+        self.status_code() == Some(409)
+    }
+    fn status_code(&self) -> Option<u16> {
+        match self {
+            ClusterError::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! etcd's members: list, add as learner, promote, move the leader, remove.
+
+use crate::ClusterError;
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, MemberAddOptions, TlsOptions};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Client certificate and the CA of the members.
+#[derive(Clone)]
+pub struct EtcdTls {
+    pub ca: String,
+    pub cert: String,
+    pub key: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    pub id: u64,
+    /// Empty until the member has started.
+    pub name: String,
+    pub peer_urls: Vec<String>,
+    pub client_urls: Vec<String>,
+    pub learner: bool,
+}
+
+pub struct Etcd {
+    client: Client,
+    endpoints: String,
+}
+
+impl Etcd {
+    /// `endpoints` like `https://192.168.100.10:2379`; more than one is balanced over.
+    pub async fn connect(endpoints: &[String], tls: &EtcdTls) -> Result<Self, ClusterError> {
+        let options = ConnectOptions::new()
+            .with_tls(
+                TlsOptions::new()
+                    .ca_certificate(Certificate::from_pem(&tls.ca))
+                    .identity(Identity::from_pem(&tls.cert, &tls.key)),
+            )
+            .with_connect_timeout(Duration::from_secs(2))
+            .with_timeout(Duration::from_secs(5));
+        let joined = endpoints.join(",");
+        match Client::connect(endpoints, Some(options)).await {
+            Ok(client) => Ok(Self { client, endpoints: joined }),
+            Err(e) => Err(ClusterError::Etcd { endpoints: joined, source: Box::new(e) }),
+        }
+    }
+
+    pub async fn members(&mut self) -> Result<Vec<Member>, ClusterError> {
+        let response = self.client.member_list().await.map_err(|e| self.failed(e))?;
+        Ok((response.members().iter())
+            .map(|m| Member {
+                id: m.id(),
+                name: m.name().into(),
+                peer_urls: m.peer_urls().to_vec(),
+                client_urls: m.client_urls().to_vec(),
+                learner: m.is_learner(),
+            })
+            .collect())
+    }
+
+    pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64, ClusterError> {
+        let options = MemberAddOptions::new().with_is_learner();
+        let added = self.client.member_add([peer_url], Some(options)).await.map_err(|e| self.failed(e))?;
+        Ok(added.member().map(|m| m.id()).unwrap_or_default())
+    }
+
+    pub async fn promote(&mut self, id: u64) -> Result<(), ClusterError> {
+        self.client.member_promote(id).await.map(drop).map_err(|e| self.failed(e))
+    }
+
+    pub async fn remove(&mut self, id: u64) -> Result<(), ClusterError> {
+        self.client.member_remove(id).await.map(drop).map_err(|e| self.failed(e))
+    }
+
+    /// Only the leader answers this one: connect to it first.
+    pub async fn move_leader(&mut self, to: u64) -> Result<(), ClusterError> {
+        self.client.move_leader(to).await.map(drop).map_err(|e| self.failed(e))
+    }
+
+    /// (this member's id, the leader's id, this member's revision)
+    pub async fn status(&mut self) -> Result<Status, ClusterError> {
+        let status = self.client.status().await.map_err(|e| self.failed(e))?;
+        let header = status.header().map(|h| (h.member_id(), h.cluster_id())).unwrap_or_default();
+        Ok(Status { member: header.0, cluster: header.1, leader: status.leader(), learner: status.is_learner() })
+    }
+
+    fn failed(&self, source: etcd_client::Error) -> ClusterError {
+        ClusterError::Etcd { endpoints: self.endpoints.clone(), source: Box::new(source) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub member: u64,
+    pub cluster: u64,
+    pub leader: u64,
+    pub learner: bool,
+}

@@ -1,0 +1,114 @@
+//! ClusterOperators: what an operator says of itself, with transition times that only move when a status does.
+
+use crate::{ClusterError, apply, get, patch_status};
+use kube::Client;
+use serde_json::{Value, json};
+
+const API_VERSION: &str = "config.openshift.io/v1";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cond {
+    pub status: bool,
+    pub reason: String,
+    pub message: String,
+}
+
+impl Cond {
+    pub fn new(status: bool, reason: &str, message: impl Into<String>) -> Self {
+        Self { status, reason: reason.into(), message: message.into() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub name: String,
+    pub available: Cond,
+    pub progressing: Cond,
+    pub degraded: Cond,
+    /// Payload version; reported as `operator` once available.
+    pub version: String,
+    /// (group, resource, namespace, name)
+    pub related: Vec<(String, String, String, String)>,
+}
+
+/// Writes the ClusterOperator; creates it when it is missing. Nothing is sent when nothing changed.
+pub async fn report(client: &Client, report: &Report) -> Result<(), ClusterError> {
+    let live = get(client, API_VERSION, "ClusterOperator", None, &report.name).await?;
+    let identity = json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": report.name}});
+    let live = match live {
+        Some(live) => live,
+        None => apply(client, "seedling-operator", &identity).await?,
+    };
+    let before = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let versions_before = live.pointer("/status/versions").cloned().unwrap_or_else(|| json!([]));
+    let status = status(report, &before, &versions_before, &now());
+    if live.pointer("/status/conditions") == Some(&status["conditions"])
+        && live.pointer("/status/versions") == Some(&status["versions"])
+    {
+        return Ok(());
+    }
+    let mut object = identity;
+    object["status"] = status;
+    patch_status(client, "seedling-operator", &object).await
+}
+
+fn status(report: &Report, before: &[Value], versions_before: &Value, now: &str) -> Value {
+    let condition = |kind: &str, cond: &Cond| {
+        let status = if cond.status { "True" } else { "False" };
+        let same = before.iter().find(|c| c["type"] == kind && c["status"] == status);
+        let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(now);
+        json!({"type": kind, "status": status, "reason": cond.reason, "message": cond.message, "lastTransitionTime": since})
+    };
+    let versions = match report.available.status && !report.progressing.status {
+        true => json!([{"name": "operator", "version": report.version}]),
+        false => versions_before.clone(),
+    };
+    let related: Vec<_> = (report.related.iter())
+        .map(|(group, resource, namespace, name)| match namespace.as_str() {
+            "" => json!({"group": group, "resource": resource, "name": name}),
+            _ => json!({"group": group, "resource": resource, "namespace": namespace, "name": name}),
+        })
+        .collect();
+    json!({
+        "conditions": [
+            condition("Available", &report.available),
+            condition("Progressing", &report.progressing),
+            condition("Degraded", &report.degraded),
+            condition("Upgradeable", &Cond::new(true, "AsExpected", "All is well")),
+        ],
+        "versions": versions,
+        "relatedObjects": related,
+    })
+}
+
+fn now() -> String {
+    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(available: bool) -> Report {
+        let cond = |s| Cond::new(s, "R", "m");
+        Report {
+            name: "etcd".into(),
+            available: cond(available),
+            progressing: cond(false),
+            degraded: cond(false),
+            version: "0.1.0".into(),
+            related: vec![],
+        }
+    }
+
+    #[test]
+    fn transition_times_move_only_with_the_status() {
+        let first = status(&sample(false), &[], &json!([]), "t1");
+        let before = first["conditions"].as_array().cloned().unwrap_or_default();
+        let second = status(&sample(true), &before, &first["versions"], "t2");
+        assert_eq!(second["conditions"][0]["lastTransitionTime"], "t2");
+        assert_eq!(second["conditions"][1]["lastTransitionTime"], "t1");
+        assert_eq!(first["versions"], json!([]));
+        assert_eq!(second["versions"][0]["version"], "0.1.0");
+    }
+}
