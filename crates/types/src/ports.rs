@@ -15,6 +15,8 @@ pub const KUBELET_HEALTHZ: u16 = 10248;
 pub const KUBE_CONTROLLER_MANAGER: u16 = 10257;
 pub const KUBE_SCHEDULER: u16 = 10259;
 pub const KUBE_PROXY_HEALTHZ: u16 = 10256;
+/// Whether Service addresses and cluster DNS answer on this node: `seedling operator network-check`, on every node.
+pub const NETWORK_CHECK: u16 = 9101;
 /// Helper: Ignition files and node software.
 pub const HELPER_HTTP: u16 = 8080;
 /// Helper: OCI registry, plain HTTP; every pull is by digest.
