@@ -4,6 +4,7 @@
 
 mod connect;
 pub mod etcd;
+pub mod follow;
 pub mod lease;
 mod objects;
 pub mod operator_status;
