@@ -1,0 +1,63 @@
+//! DNS: authoritative for the cluster domain and the nodes' reverse zone, by UDP and TCP. It forwards nothing: what is
+//! outside its zones is refused at once, so that nobody waits for a network that is not there.
+
+mod answer;
+mod zone;
+
+pub use answer::answer;
+pub use zone::{Found, Zones};
+
+use crate::{Context, HelperError, net};
+use seedling_types::ports;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+/// RFC 7766 asks for "a few seconds": resolvers open a connection again when they need one.
+const TCP_IDLE: Duration = Duration::from_secs(10);
+
+pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
+    let config = &context.config;
+    let zones = Arc::new(Zones::of(config)?);
+    let udp = net::udp("DNS (UDP)", config.address, ports::DNS, None)?;
+    let tcp = net::tcp("DNS (TCP)", config.address, ports::DNS).await?;
+    Ok(async move {
+        tokio::join!(serve_udp(udp, zones.clone()), serve_tcp(tcp, zones));
+    })
+}
+
+async fn serve_udp(socket: UdpSocket, zones: Arc<Zones>) {
+    let mut buffer = [0; 4096];
+    loop {
+        // An error here is an ICMP message about an earlier reply: the client is gone.
+        let Ok((n, client)) = socket.recv_from(&mut buffer).await else { continue };
+        if let Some(reply) = answer(&zones, &buffer[..n]) {
+            let _ = socket.send_to(&reply, client).await;
+        }
+    }
+}
+
+async fn serve_tcp(listener: TcpListener, zones: Arc<Zones>) {
+    loop {
+        let (stream, _) = net::accept(&listener).await;
+        let zones = zones.clone();
+        tokio::spawn(async move {
+            // A client that hangs up is no error of ours.
+            let _ = converse(stream, &zones).await;
+        });
+    }
+}
+
+async fn converse(mut stream: TcpStream, zones: &Zones) -> io::Result<()> {
+    loop {
+        let length = tokio::time::timeout(TCP_IDLE, stream.read_u16()).await??;
+        let mut packet = vec![0; length.into()];
+        tokio::time::timeout(TCP_IDLE, stream.read_exact(&mut packet)).await??;
+        let Some(reply) = answer(zones, &packet) else { return Ok(()) };
+        let Ok(length) = u16::try_from(reply.len()) else { return Ok(()) };
+        stream.write_all(&[&length.to_be_bytes()[..], &reply].concat()).await?;
+    }
+}

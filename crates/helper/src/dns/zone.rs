@@ -1,0 +1,116 @@
+//! The zones as data, and the lookup: name and type → records, no data, no such name, or not ours.
+
+use crate::HelperError;
+use hickory_proto::rr::rdata::{A, NS, PTR, SOA};
+use hickory_proto::rr::{Name, RData, RecordType};
+use seedling_types::HelperConfig;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// How long a resolver may remember that a name is missing. Names do not appear later, but a typing mistake in
+/// hosts.yaml should not outlive the next try by long.
+const NEGATIVE_TTL: u32 = 5;
+
+pub struct Zones(Vec<Zone>);
+
+pub struct Zone {
+    pub origin: Name,
+    pub soa: SOA,
+    /// Names compare without regard to case.
+    names: BTreeMap<Name, Vec<RData>>,
+}
+
+pub enum Found<'a> {
+    Records(Vec<&'a RData>),
+    /// The name is there, this type is not: NOERROR with the zone's SOA.
+    NoData(&'a Zone),
+    /// NXDOMAIN with the zone's SOA.
+    NoName(&'a Zone),
+    Outside,
+}
+
+impl Zones {
+    pub fn of(config: &HelperConfig) -> Result<Self, HelperError> {
+        let domain = &config.cluster_domain;
+        let origin = name(&domain.0)?;
+        let helper = name(&domain.helper())?;
+        let here = RData::A(A(config.address));
+
+        let mut forward = Zone::new(origin, &helper);
+        for ours in [domain.api(), domain.api_int(), domain.helper(), format!("*.{}", domain.apps())] {
+            forward.add(name(&ours)?, here.clone());
+        }
+        let mut reverse = Zone::new(name(&reverse_origin(config))?, &helper);
+        for ours in [domain.api(), domain.api_int()] {
+            reverse.add(name(&reverse_name(config.address))?, RData::PTR(PTR(name(&ours)?)));
+        }
+        for host in &config.inventory.hosts {
+            let host_name = name(&domain.host(&host.name))?;
+            forward.add(host_name.clone(), RData::A(A(host.address)));
+            reverse.add(name(&reverse_name(host.address))?, RData::PTR(PTR(host_name)));
+        }
+        Ok(Self(vec![forward, reverse]))
+    }
+
+    pub fn lookup(&self, name: &Name, kind: RecordType) -> Found<'_> {
+        let Some(zone) = self.0.iter().find(|z| z.origin.zone_of(name)) else { return Found::Outside };
+        let Some(data) = zone.find(name) else { return Found::NoName(zone) };
+        let records: Vec<_> =
+            data.iter().filter(|d| kind == RecordType::ANY || d.record_type() == kind).collect();
+        if records.is_empty() { Found::NoData(zone) } else { Found::Records(records) }
+    }
+}
+
+impl Zone {
+    fn new(origin: Name, server: &Name) -> Self {
+        let soa = SOA::new(server.clone(), origin.clone(), 1, 3600, 600, 86400, NEGATIVE_TTL);
+        let mut zone = Self { origin: origin.clone(), soa: soa.clone(), names: BTreeMap::new() };
+        zone.add(origin.clone(), RData::SOA(soa));
+        zone.add(origin, RData::NS(NS(server.clone())));
+        zone
+    }
+
+    fn add(&mut self, name: Name, data: RData) {
+        self.names.entry(name).or_default().push(data);
+    }
+
+    /// RFC 4592: the name itself; else the wildcard right below its closest existing ancestor.
+    fn find(&self, name: &Name) -> Option<&[RData]> {
+        if let Some(data) = self.names.get(name) {
+            return Some(data);
+        }
+        if self.exists(name) {
+            return Some(&[]);
+        }
+        let mut ancestor = name.base_name();
+        while !self.exists(&ancestor) {
+            ancestor = ancestor.base_name();
+        }
+        let wildcard = ancestor.prepend_label("*").ok()?;
+        self.names.get(&wildcard).map(Vec::as_slice)
+    }
+
+    /// A name exists if it, or anything below it, has records (an empty non-terminal). The origin always does.
+    fn exists(&self, name: &Name) -> bool {
+        self.names.keys().any(|n| name.zone_of(n))
+    }
+}
+
+fn name(text: &str) -> Result<Name, HelperError> {
+    Name::from_ascii(format!("{}.", text.trim_end_matches('.'))).map_err(|_| HelperError::Domain(text.into()))
+}
+
+/// Reverse zones are cut at octets; a network between two cuts gets the larger zone.
+fn reverse_origin(config: &HelperConfig) -> String {
+    let octets = usize::from(config.network.prefix_len() / 8).clamp(1, 3);
+    arpa(&config.network.network().octets()[..octets])
+}
+
+fn reverse_name(address: Ipv4Addr) -> String {
+    arpa(&address.octets())
+}
+
+fn arpa(octets: &[u8]) -> String {
+    let labels: Vec<_> = octets.iter().rev().map(u8::to_string).collect();
+    format!("{}.in-addr.arpa", labels.join("."))
+}

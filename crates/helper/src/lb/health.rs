@@ -1,0 +1,93 @@
+//! The decisions: what a health check means for a backend, and which backends a connection may go to.
+
+/// Checks in a row that must fail before a backend is down, where one failure proves nothing.
+const FALL: u32 = 2;
+/// Checks in a row without an answer (at 1 s each, if it hangs) after which a backend that still accepts connections
+/// counts as frozen: its open connections are cut, so that clients find a living one.
+const FROZEN: u32 = 10;
+
+/// Outcome of one health check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Ready,
+    /// It answered, but not with 200: starting, or draining.
+    NotReady(String),
+    /// The machine is there, nothing listens.
+    Refused,
+    /// No TCP connection: the machine is off or cut off.
+    Unreachable(String),
+    /// Connected, but no answer in time: frozen, or very busy.
+    Silent(String),
+}
+
+impl Seen {
+    pub fn reason(&self) -> String {
+        match self {
+            Seen::Ready => "ready".into(),
+            Seen::NotReady(answer) => format!("not ready: {answer}"),
+            Seen::Refused => "connection refused".into(),
+            Seen::Unreachable(why) => format!("unreachable: {why}"),
+            Seen::Silent(why) => format!("no answer: {why}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Usable {
+    Up,
+    /// Too busy for its health check. Better than nothing when nothing else is up.
+    LastResort,
+    #[default]
+    Down,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    pub usable: Usable,
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub health: Health,
+    /// Open connections are of no use any more.
+    ///
+    /// A refused connection is no reason: a dead process's kernel has closed its connections already, and an API server that
+    /// drains closes its listener while it still finishes the requests it has.
+    pub cut: bool,
+}
+
+impl Health {
+    pub fn after(self, seen: &Seen) -> Step {
+        let failures = self.failures.saturating_add(1);
+        let (usable, failures, cut) = match seen {
+            Seen::Ready => (Usable::Up, 0, false),
+            Seen::NotReady(_) | Seen::Refused => (Usable::Down, 0, false),
+            _ if failures < FALL => (self.usable, failures, false),
+            Seen::Unreachable(_) => (Usable::Down, failures, true),
+            Seen::Silent(_) if failures < FROZEN => (Usable::LastResort, failures, false),
+            Seen::Silent(_) => (Usable::Down, failures, true),
+        };
+        Step { health: Health { usable, failures }, cut }
+    }
+}
+
+/// The backends to try, in order: round-robin over those that are up. `patience_over` adds nothing to them, but opens the
+/// last resort when none is.
+pub fn candidates(backends: &[Health], turn: usize, patience_over: bool) -> Vec<usize> {
+    let which =
+        |usable| (0..backends.len()).filter(move |&i| backends[i].usable == usable).collect::<Vec<_>>();
+    let mut chosen = which(Usable::Up);
+    if chosen.is_empty() && patience_over {
+        chosen = which(Usable::LastResort);
+    }
+    if !chosen.is_empty() {
+        let start = turn % chosen.len();
+        chosen.rotate_left(start);
+    }
+    chosen
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+//! The load balancer: layer 4, in front of the API servers (6443) and the machine-config servers (22623) of the
+//! bootstrap node and the masters.
+//!
+//! New connections go round-robin to the backends whose health check answers. While there is none, connections are held
+//! instead of refused: a client that backs off for seconds would lose more time than the backend needs to come up.
+
+mod health;
+mod pool;
+mod probe;
+
+pub use health::{Health, Seen, Step, Usable, candidates};
+
+use crate::{Context, HelperError, net};
+use pool::Pool;
+use seedling_types::ports;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// What differs between the two ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    pub name: &'static str,
+    pub port: u16,
+    /// Asked by HTTPS; 200 means that new connections are welcome.
+    pub health: &'static str,
+    /// How long a connection waits for a backend.
+    pub hold: Duration,
+    /// One event a connection; the API has too many.
+    pub log_connections: bool,
+}
+
+pub const SERVICES: [Service; 2] = [
+    Service {
+        name: "the API load balancer",
+        port: ports::API,
+        health: "/readyz",
+        // Clients of the API retry quickly, and some have time-outs of a few seconds.
+        hold: Duration::from_secs(2),
+        log_connections: false,
+    },
+    Service {
+        name: "the machine-config load balancer",
+        port: ports::MCS,
+        health: "/healthz",
+        // Ignition gives up on a response after 10 s, and then waits up to 5 s before it asks again.
+        hold: Duration::from_secs(9),
+        log_connections: true,
+    },
+];
+
+pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
+    let tls = probe::connector()?;
+    let mut tasks = JoinSet::new();
+    for service in SERVICES {
+        let listener = net::tcp(service.name, context.config.address, service.port).await?;
+        let pool = Arc::new(Pool::new(service, context));
+        for index in 0..pool.backends.len() {
+            tasks.spawn(pool::watch(pool.clone(), index, tls.clone()));
+        }
+        tasks.spawn(serve(listener, pool));
+    }
+    Ok(async move { while tasks.join_next().await.is_some() {} })
+}
+
+async fn serve(listener: TcpListener, pool: Arc<Pool>) {
+    loop {
+        let (client, remote) = net::accept(&listener).await;
+        let pool = pool.clone();
+        tokio::spawn(async move {
+            let connected = pool.connect().await;
+            pool.log_connection(net::v4(remote), connected.as_ref().map(|c| c.backend.as_str()));
+            let Some(mut connected) = connected else { return };
+            tokio::select! {
+                () = net::relay(client, connected.stream) => {}
+                _ = connected.cut.changed() => {}
+            }
+        });
+    }
+}

@@ -1,0 +1,78 @@
+//! Sockets: listening with errors that name port and address, accepting for ever, relaying bytes.
+
+use crate::HelperError;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+/// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Idle connections live as long as both peers do. A peer that vanished without a word (killed, rebooted under the same
+/// address) is noticed after at most 5 s + 3 × 2 s.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_RETRIES: u32 = 3;
+
+/// Per direction; the copy loop's own 8 KiB costs twice the system calls on large lists.
+const RELAY_BUFFER: usize = 32 * 1024;
+
+pub async fn tcp(what: &'static str, address: Ipv4Addr, port: u16) -> Result<TcpListener, HelperError> {
+    let address = SocketAddr::from((address, port));
+    TcpListener::bind(address).await.map_err(|source| HelperError::Bind { what, address, source })
+}
+
+/// With `device`, only that interface's packets arrive and leave: broadcasts need it.
+pub fn udp(
+    what: &'static str,
+    address: Ipv4Addr,
+    port: u16,
+    device: Option<&str>,
+) -> Result<UdpSocket, HelperError> {
+    let address = SocketAddr::from((address, port));
+    let open = || {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if let Some(device) = device {
+            socket.bind_device(Some(device.as_bytes()))?;
+            socket.set_broadcast(true)?;
+        }
+        socket.bind(&address.into())?;
+        UdpSocket::from_std(socket.into())
+    };
+    open().map_err(|source| HelperError::Bind { what, address, source })
+}
+
+pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(connection) => return connection,
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Copies both ways until both sides are done; an error of either side ends both.
+pub async fn relay(mut a: TcpStream, mut b: TcpStream) {
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_RETRIES);
+    for stream in [&a, &b] {
+        // Both only make things faster; a socket that refuses them still works.
+        let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+    }
+    let _ = tokio::io::copy_bidirectional_with_sizes(&mut a, &mut b, RELAY_BUFFER, RELAY_BUFFER).await;
+}
+
+pub fn v4(address: SocketAddr) -> Ipv4Addr {
+    match address {
+        SocketAddr::V4(a) => *a.ip(),
+        SocketAddr::V6(a) => a.ip().to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),
+    }
+}
