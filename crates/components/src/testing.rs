@@ -30,3 +30,23 @@ pub fn release() -> ReleaseInfo {
         components: [].into(),
     }
 }
+
+pub const INSTALL_CONFIG: &str = "apiVersion: v1
+baseDomain: alchemy.com
+compute:
+- name: worker
+  replicas: 0
+controlPlane: {name: master, replicas: 3}
+metadata: {name: ocp4}
+networking:
+  clusterNetwork:
+  - {cidr: 10.128.0.0/14, hostPrefix: 23}
+  networkType: OVNKubernetes
+  serviceNetwork: [172.30.0.0/16]
+platform: {none: {}}
+";
+
+#[expect(clippy::unwrap_used, reason = "tests")]
+pub fn cluster_config() -> crate::ClusterConfig {
+    crate::ClusterConfig::from_install_config(INSTALL_CONFIG).unwrap()
+}

@@ -1,0 +1,203 @@
+//! etcd: the bootstrap member's pod, the masters' pod, and the config file a joining member starts with.
+
+use crate::pod::{Place, RESOURCES, StaticPod, host_path, mount, probe, resources_volume};
+use seedling_types::names::NS_ETCD;
+use seedling_types::release::MissingComponent;
+use seedling_types::{ReleaseInfo, paths, ports};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+
+pub const BOOTSTRAP_MEMBER: &str = "etcd-bootstrap";
+/// ConfigMap with the pod's template; its name is also the resource directory's.
+pub const POD_CONFIGMAP: &str = "etcd-pod";
+/// On the bootstrap node the files lie where upstream's render stage puts them.
+pub const BOOTSTRAP_RESOURCES: &str = "/etc/kubernetes/static-pod-resources/etcd-member";
+const JOIN_DIR: &str = "/run/etcd-join";
+
+/// `host` is the certificate's name: `bootstrap` or the master's.
+struct Files {
+    ca: String,
+    certs: String,
+    host: &'static str,
+}
+
+fn files(place: Place) -> Files {
+    match place {
+        Place::Bootstrap => Files {
+            ca: format!("{RESOURCES}/ca.crt"),
+            certs: format!("{RESOURCES}/etcd-all-certs"),
+            host: "bootstrap",
+        },
+        Place::Master => Files {
+            ca: format!("{RESOURCES}/configmaps/etcd-ca-bundle/ca-bundle.crt"),
+            certs: format!("{RESOURCES}/secrets/etcd-all-certs"),
+            host: "NODE_NAME",
+        },
+    }
+}
+
+/// etcd's own config file, for every member alike.
+///
+/// `members`: (name, address) of every member there is, this one included.
+pub fn config(
+    name: &str,
+    address: Ipv4Addr,
+    members: &[(String, Ipv4Addr)],
+    new: bool,
+    files_of: Place,
+) -> Value {
+    let f = files(files_of);
+    let host = if files_of == Place::Bootstrap { f.host } else { name };
+    let peer_url = |ip: &Ipv4Addr| format!("https://{ip}:{}", ports::ETCD_PEER);
+    let client_url = |ip: &str| format!("https://{ip}:{}", ports::ETCD_CLIENT);
+    let initial: Vec<_> = members.iter().map(|(name, ip)| format!("{name}={}", peer_url(ip))).collect();
+    let tls = |kind: &str| {
+        json!({
+            "cert-file": format!("{}/etcd-{kind}-{host}.crt", f.certs),
+            "key-file": format!("{}/etcd-{kind}-{host}.key", f.certs),
+            "client-cert-auth": true,
+            "trusted-ca-file": f.ca,
+        })
+    };
+    json!({
+        "name": name,
+        "data-dir": paths::ETCD_DATA,
+        "initial-cluster": initial.join(","),
+        "initial-cluster-state": if new { "new" } else { "existing" },
+        "initial-cluster-token": "seedling",
+        "listen-client-urls": client_url("0.0.0.0"),
+        "advertise-client-urls": client_url(&address.to_string()),
+        "listen-peer-urls": format!("https://0.0.0.0:{}", ports::ETCD_PEER),
+        "initial-advertise-peer-urls": peer_url(&address),
+        "listen-metrics-urls": format!("http://127.0.0.1:{}", ports::ETCD_METRICS),
+        "heartbeat-interval": 100,
+        "election-timeout": 1000,
+        // All masters may join as learners at once.
+        "max-learners": 3,
+        "client-transport-security": tls("serving"),
+        "peer-transport-security": tls("peer"),
+    })
+}
+
+/// `etcdctl` in the container works as it is: the seeds' own commands name no certificate.
+fn container(release: &ReleaseInfo, place: Place, config_file: String) -> Result<Value, MissingComponent> {
+    let f = files(place);
+    let env = |name: &str, value: String| json!({"name": name, "value": value});
+    Ok(json!({
+        "name": "etcd",
+        "image": release.image("etcd")?,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["etcd", format!("--config-file={config_file}")],
+        "env": [
+            env("ETCDCTL_API", "3".into()),
+            env("ETCDCTL_CACERT", f.ca),
+            env("ETCDCTL_CERT", format!("{}/etcd-peer-{}.crt", f.certs, f.host)),
+            env("ETCDCTL_KEY", format!("{}/etcd-peer-{}.key", f.certs, f.host)),
+            env("ETCDCTL_ENDPOINTS", format!("https://localhost:{}", ports::ETCD_CLIENT)),
+        ],
+        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}},
+        "volumeMounts": [
+            mount("resources", RESOURCES, true),
+            mount("data", paths::ETCD_DATA, false),
+            mount("join", JOIN_DIR, true),
+        ],
+        "readinessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/readyz", 1, 3),
+        "livenessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 10, 6),
+    }))
+}
+
+/// The one-member cluster that everything grows from. Its config file lies beside its certificates.
+pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Value, MissingComponent> {
+    let pod = StaticPod {
+        name: "etcd-bootstrap-member".into(),
+        namespace: NS_ETCD,
+        app: "etcd",
+        place: Place::Bootstrap,
+        init_containers: vec![],
+        containers: vec![container(release, Place::Bootstrap, format!("{RESOURCES}/etcd.yaml"))?],
+        volumes: vec![
+            host_path("resources", BOOTSTRAP_RESOURCES, "Directory"),
+            host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
+            json!({"name": "join", "emptyDir": {}}),
+        ],
+        grace_seconds: 30,
+    };
+    Ok(pod.manifest())
+}
+
+/// A master's member: it waits until it is on the member list, then starts with the list as it is (never as a new cluster).
+///
+/// `peers`: `name=address` of bootstrap and all masters of the inventory.
+pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result<Value, MissingComponent> {
+    let peers: Vec<_> = peers.iter().map(|(name, ip)| format!("{name}={ip}")).collect();
+    let join = json!({
+        "name": "etcd-join",
+        "image": release.image("seedling")?,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/usr/bin/seedling", "etcd-join", "--name=NODE_NAME", "--address=NODE_IP",
+            format!("--peers={}", peers.join(",")), format!("--resources={RESOURCES}"), format!("--out={JOIN_DIR}/etcd.yaml")],
+        "volumeMounts": [
+            mount("resources", RESOURCES, true),
+            mount("data", paths::ETCD_DATA, false),
+            mount("join", JOIN_DIR, false),
+        ],
+    });
+    let pod = StaticPod {
+        name: "etcd".into(),
+        namespace: NS_ETCD,
+        app: "etcd",
+        place: Place::Master,
+        init_containers: vec![join],
+        containers: vec![container(release, Place::Master, format!("{JOIN_DIR}/etcd.yaml"))?],
+        volumes: vec![
+            resources_volume(Place::Master, POD_CONFIGMAP),
+            host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
+            json!({"name": "join", "emptyDir": {}}),
+        ],
+        grace_seconds: 30,
+    };
+    Ok(pod.manifest())
+}
+
+/// Names in every member's serving and peer certificate.
+pub fn certificate_names(address: Ipv4Addr) -> (Vec<String>, Vec<std::net::IpAddr>) {
+    let dns = [
+        "localhost",
+        "etcd.kube-system.svc",
+        "etcd.kube-system.svc.cluster.local",
+        "etcd.openshift-etcd.svc",
+        "etcd.openshift-etcd.svc.cluster.local",
+    ];
+    let ips = [Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into(), address.into()];
+    (dns.map(String::from).into(), ips.into())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_never_founds_a_cluster() {
+        let ip = Ipv4Addr::new(192, 168, 100, 11);
+        let members =
+            [("etcd-bootstrap".to_string(), Ipv4Addr::new(192, 168, 100, 10)), ("master-0".to_string(), ip)];
+        let config = config("master-0", ip, &members, false, Place::Master);
+        assert_eq!(config["initial-cluster-state"], "existing");
+        assert_eq!(
+            config["initial-cluster"],
+            "etcd-bootstrap=https://192.168.100.10:2380,master-0=https://192.168.100.11:2380"
+        );
+        let serving = &config["client-transport-security"]["cert-file"];
+        assert_eq!(serving, "/etc/kubernetes/secrets/secrets/etcd-all-certs/etcd-serving-master-0.crt");
+    }
+
+    #[test]
+    fn pods_have_upstream_names() {
+        let release = crate::testing::release();
+        assert_eq!(bootstrap_pod(&release).unwrap()["metadata"]["name"], "etcd-bootstrap-member");
+        let pod = master_pod(&release, &[]).unwrap();
+        assert_eq!(pod["metadata"]["name"], "etcd");
+        assert_eq!(pod["metadata"]["labels"]["revision"], "REVISION");
+    }
+}

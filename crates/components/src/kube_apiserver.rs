@@ -1,0 +1,195 @@
+//! kube-apiserver: one table of files and one of flags, for the bootstrap node and for the masters.
+
+use crate::ClusterConfig;
+use crate::pod::{FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume};
+use seedling_types::names::NS_KAS;
+use seedling_types::release::MissingComponent;
+use seedling_types::{ReleaseInfo, ports};
+use serde_json::{Value, json};
+
+pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
+
+/// How long the server still answers after it stopped being ready: longer than the load balancer needs to notice.
+pub const SHUTDOWN_DELAY_SECONDS: u32 = 3;
+
+const FILES: &[FileRow] = &[
+    ("client-ca-file", "client-ca-bundle.crt", "configmaps/client-ca/ca-bundle.crt"),
+    ("etcd-cafile", "etcd-ca-bundle.crt", "configmaps/etcd-serving-ca/ca-bundle.crt"),
+    ("etcd-certfile", "etcd-client.crt", "secrets/etcd-client/tls.crt"),
+    ("etcd-keyfile", "etcd-client.key", "secrets/etcd-client/tls.key"),
+    (
+        "kubelet-certificate-authority",
+        "kubelet-serving-ca-all.crt",
+        "configmaps/kubelet-serving-ca/ca-bundle.crt",
+    ),
+    ("kubelet-client-certificate", "kube-apiserver-to-kubelet-client.crt", "secrets/kubelet-client/tls.crt"),
+    ("kubelet-client-key", "kube-apiserver-to-kubelet-client.key", "secrets/kubelet-client/tls.key"),
+    ("proxy-client-cert-file", "aggregator-client.crt", "secrets/aggregator-client/tls.crt"),
+    ("proxy-client-key-file", "aggregator-client.key", "secrets/aggregator-client/tls.key"),
+    (
+        "requestheader-client-ca-file",
+        "aggregator-ca-bundle.crt",
+        "configmaps/aggregator-client-ca/ca-bundle.crt",
+    ),
+    (
+        "service-account-key-file",
+        "service-account.pub",
+        "configmaps/sa-token-signing-certs/service-account-001.pub",
+    ),
+    (
+        "service-account-key-file",
+        "bound-service-account-signing-key.pub",
+        "secrets/bound-service-account-signing-key/service-account.pub",
+    ),
+    (
+        "service-account-signing-key-file",
+        "bound-service-account-signing-key.key",
+        "secrets/bound-service-account-signing-key/service-account.key",
+    ),
+    (
+        "tls-cert-file",
+        "kube-apiserver-service-network-server.crt",
+        "secrets/service-network-serving-certkey/tls.crt",
+    ),
+    (
+        "tls-private-key-file",
+        "kube-apiserver-service-network-server.key",
+        "secrets/service-network-serving-certkey/tls.key",
+    ),
+];
+
+/// Chosen by the name a client asks for.
+const SNI: &[(&str, &str)] = &[
+    ("kube-apiserver-localhost-server", "localhost-serving-cert-certkey"),
+    ("kube-apiserver-lb-server", "external-loadbalancer-serving-certkey"),
+    ("kube-apiserver-internal-lb-server", "internal-loadbalancer-serving-certkey"),
+];
+
+pub fn args(config: &ClusterConfig, place: Place, advertise: &str) -> Vec<String> {
+    let mut args = file_flags(FILES, place);
+    args.extend(SNI.iter().map(|(bootstrap, master)| match place {
+        Place::Bootstrap => {
+            format!("--tls-sni-cert-key={RESOURCES}/{bootstrap}.crt,{RESOURCES}/{bootstrap}.key")
+        }
+        Place::Master => {
+            format!(
+                "--tls-sni-cert-key={RESOURCES}/secrets/{master}/tls.crt,{RESOURCES}/secrets/{master}/tls.key"
+            )
+        }
+    }));
+    args.extend(flags(&[
+        ("advertise-address", advertise.into()),
+        ("allow-privileged", "true".into()),
+        ("anonymous-auth", "true".into()),
+        ("authorization-mode", "Node,RBAC".into()),
+        ("enable-admission-plugins", "NodeRestriction".into()),
+        ("etcd-servers", format!("https://localhost:{}", ports::ETCD_CLIENT)),
+        ("kubelet-preferred-address-types", "InternalIP,Hostname".into()),
+        ("profiling", "false".into()),
+        (
+            "requestheader-allowed-names",
+            "kube-apiserver-proxy,system:kube-apiserver-proxy,system:openshift-aggregator".into(),
+        ),
+        ("requestheader-extra-headers-prefix", "X-Remote-Extra-".into()),
+        ("requestheader-group-headers", "X-Remote-Group".into()),
+        ("requestheader-username-headers", "X-Remote-User".into()),
+        ("secure-port", ports::API.to_string()),
+        ("service-account-issuer", "https://kubernetes.default.svc".into()),
+        ("service-cluster-ip-range", config.service_network.to_string()),
+        ("shutdown-delay-duration", format!("{SHUTDOWN_DELAY_SECONDS}s")),
+        ("shutdown-send-retry-after", "true".into()),
+        ("shutdown-watch-termination-grace-period", "5s".into()),
+        ("tls-min-version", "VersionTLS12".into()),
+    ]));
+    args
+}
+
+pub fn pod(
+    config: &ClusterConfig,
+    release: &ReleaseInfo,
+    place: Place,
+    advertise: &str,
+) -> Result<Value, MissingComponent> {
+    let mut container = json!({
+        "name": "kube-apiserver",
+        "image": release.image("kube-apiserver")?,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["kube-apiserver"],
+        "args": args(config, place, advertise),
+        "ports": [{"containerPort": ports::API, "hostPort": ports::API}],
+        "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}},
+        "volumeMounts": [mount("resources", RESOURCES, true)],
+    });
+    let mut init_containers = vec![];
+    if place == Place::Master {
+        container["readinessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/readyz", 1, 2);
+        container["startupProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez", 1, 120);
+        container["livenessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez?exclude=etcd", 10, 3);
+        // Beside a learner the server would exit after 20 s and fall into crash back-off.
+        init_containers.push(json!({
+            "name": "wait-for-etcd",
+            "image": release.image("seedling")?,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/usr/bin/seedling", "etcd-wait", format!("--resources={RESOURCES}")],
+            "volumeMounts": [mount("resources", RESOURCES, true)],
+        }));
+    }
+    let pod = StaticPod {
+        name: if place == Place::Bootstrap { "bootstrap-kube-apiserver" } else { "kube-apiserver" }.into(),
+        namespace: NS_KAS,
+        app: "openshift-kube-apiserver",
+        place,
+        init_containers,
+        containers: vec![container],
+        volumes: vec![resources_volume(place, POD_CONFIGMAP)],
+        grace_seconds: 60,
+    };
+    Ok(pod.manifest())
+}
+
+/// Files an API server on a master needs, as (kind, object name): the revision copies exactly these.
+pub fn master_resources() -> (Vec<&'static str>, Vec<&'static str>) {
+    let mut configmaps = vec![];
+    let mut secrets: Vec<_> = SNI.iter().map(|(_, secret)| *secret).collect();
+    for (_, _, path) in FILES {
+        let mut parts = path.split('/');
+        let list = if parts.next() == Some("secrets") { &mut secrets } else { &mut configmaps };
+        if let Some(name) = parts.next()
+            && !list.contains(&name)
+        {
+            list.push(name);
+        }
+    }
+    (configmaps, secrets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_master_is_in_a_revision() {
+        let (configmaps, secrets) = master_resources();
+        assert_eq!(
+            configmaps,
+            [
+                "client-ca",
+                "etcd-serving-ca",
+                "kubelet-serving-ca",
+                "aggregator-client-ca",
+                "sa-token-signing-certs"
+            ]
+        );
+        assert_eq!(secrets.len(), 8);
+    }
+
+    #[test]
+    fn both_places_have_the_same_flags() {
+        let config = crate::testing::cluster_config();
+        let names = |place| {
+            let args = args(&config, place, "192.168.100.10");
+            args.iter().map(|a| a.split('=').next().unwrap_or_default().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Place::Bootstrap), names(Place::Master));
+    }
+}

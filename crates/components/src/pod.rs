@@ -1,0 +1,104 @@
+//! What all control-plane pods share: host network, host paths, the two places they run.
+
+use serde_json::{Value, json};
+
+/// Where in its container every control-plane program finds its certificates and configs.
+pub const RESOURCES: &str = "/etc/kubernetes/secrets";
+
+/// The same component runs in two places, with other names and paths but the same flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the bootstrap node: files of `/etc/kubernetes/bootstrap-secrets`.
+    Bootstrap,
+    /// On a master: files an installer pod wrote under `/etc/kubernetes/static-pod-resources/<pod>-<revision>`; the words
+    /// REVISION, NODE_NAME and NODE_IP are replaced by the installer.
+    Master,
+}
+
+/// A file that a flag names: its name among the bootstrap secrets, and its path below a revision's directory.
+pub type FileRow = (&'static str, &'static str, &'static str);
+
+pub fn file_flags(rows: &[FileRow], place: Place) -> Vec<String> {
+    let path = |row: &FileRow| match place {
+        Place::Bootstrap => row.1,
+        Place::Master => row.2,
+    };
+    rows.iter().map(|row| format!("--{}={RESOURCES}/{}", row.0, path(row))).collect()
+}
+
+/// `--key=value` flags from a table.
+pub fn flags(table: &[(&str, String)]) -> Vec<String> {
+    table.iter().map(|(key, value)| format!("--{key}={value}")).collect()
+}
+
+pub fn host_path(name: &str, path: &str, kind: &str) -> Value {
+    json!({"name": name, "hostPath": {"path": path, "type": kind}})
+}
+
+pub fn mount(name: &str, path: &str, read_only: bool) -> Value {
+    json!({"name": name, "mountPath": path, "readOnly": read_only})
+}
+
+/// Where the resources of a component lie on the host.
+pub fn resources_volume(place: Place, pod_configmap: &str) -> Value {
+    match place {
+        Place::Bootstrap => host_path("resources", "/etc/kubernetes/bootstrap-secrets", "Directory"),
+        Place::Master => {
+            let path = format!("/etc/kubernetes/static-pod-resources/{pod_configmap}-REVISION");
+            host_path("resources", &path, "Directory")
+        }
+    }
+}
+
+pub struct StaticPod {
+    pub name: String,
+    pub namespace: &'static str,
+    pub app: &'static str,
+    pub place: Place,
+    pub init_containers: Vec<Value>,
+    pub containers: Vec<Value>,
+    pub volumes: Vec<Value>,
+    pub grace_seconds: u32,
+}
+
+impl StaticPod {
+    /// Nothing evicts it, nothing keeps it from starting.
+    pub fn manifest(self) -> Value {
+        let mut labels = json!({"app": self.app});
+        if self.place == Place::Master {
+            labels["revision"] = json!("REVISION");
+        }
+        let mut pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
+            "spec": {
+                "hostNetwork": true,
+                "priorityClassName": "system-node-critical",
+                "terminationGracePeriodSeconds": self.grace_seconds,
+                "tolerations": [{"operator": "Exists"}],
+                "containers": self.containers,
+                "volumes": self.volumes,
+            }
+        });
+        if !self.init_containers.is_empty() {
+            pod["spec"]["initContainers"] = json!(self.init_containers);
+        }
+        pod
+    }
+}
+
+/// Manifests are written as YAML, for the people who look into the directory.
+pub fn to_yaml(value: &Value) -> String {
+    serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// An HTTPS or HTTP probe of a loopback or host-network port.
+pub fn probe(scheme: &str, host: &str, port: u16, path: &str, period: u32, failures: u32) -> Value {
+    json!({
+        "httpGet": {"scheme": scheme, "host": host, "port": port, "path": path},
+        "periodSeconds": period,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    })
+}
