@@ -1,1 +1,19 @@
-//! bootkube
+//! bootkube: grows the temporary control plane on the bootstrap node and hands it over.
+//!
+//! In: what bootstrap.ign wrote under `/opt/openshift`. Out: static pods, objects in the API, records in
+//! `/var/log/openshift/bootkube.json`, and in the end a cluster that no longer needs this machine.
+
+mod apply;
+mod context;
+mod kubeconfig;
+mod plan;
+mod progress;
+mod release_image;
+mod runner;
+mod stages;
+
+pub use context::Context;
+pub use plan::{Outcome, PLAN, Step};
+pub use progress::report_progress;
+pub use release_image::fetch_release_manifests;
+pub use runner::run;

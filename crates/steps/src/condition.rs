@@ -86,7 +86,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn gives_up_when_nothing_moves_and_says_what_it_saw() {
         let condition = condition();
-        let unmet = wait_for(&condition, Duration::from_secs(1), async || Probe::<()>::Unmet("2 of 3".into()));
+        let unmet =
+            wait_for(&condition, Duration::from_secs(1), async || Probe::<()>::Unmet("2 of 3".into()));
         let error = unmet.await.unwrap_err();
         assert_eq!(error.to_string(), "the thing: no progress for 5s; last seen: 2 of 3; next: look at it");
     }

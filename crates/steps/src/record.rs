@@ -38,6 +38,9 @@ pub struct Entry {
     pub error_line: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// Ours: said of a stage that had nothing to do, and why. Upstream's readers skip it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Appends entries; what an earlier run wrote is kept.
@@ -57,7 +60,12 @@ impl Recorder {
         };
         let mut recorder = Self { path, entries };
         if let Some(stage) = recorder.open_stage() {
-            recorder.push(Phase::StageEnd, Some(&stage), Some(Result::Failure), Some("interrupted".into()))?;
+            recorder.push(
+                Phase::StageEnd,
+                Some(&stage),
+                Some(Result::Failure),
+                Some("interrupted".into()),
+            )?;
             recorder.push(Phase::ServiceEnd, None, Some(Result::Failure), Some("interrupted".into()))?;
         }
         recorder.push(Phase::ServiceStart, None, None, None)?;
@@ -72,6 +80,13 @@ impl Recorder {
         self.push(Phase::StageEnd, Some(stage), Some(result(&error)), error)
     }
 
+    /// The stage succeeded without work, for a reason worth keeping.
+    pub fn stage_skipped(&mut self, stage: &str, note: &str) -> io::Result<()> {
+        let mut entry = entry(Phase::StageEnd, Some(stage), Some(Result::Success), None);
+        entry.note = Some(note.into());
+        self.append(entry)
+    }
+
     pub fn service_end(&mut self, error: Option<String>) -> io::Result<()> {
         self.push(Phase::ServiceEnd, None, Some(result(&error)), error)
     }
@@ -81,7 +96,8 @@ impl Recorder {
     }
 
     fn open_stage(&self) -> Option<String> {
-        let last = self.entries.iter().rev().find(|e| matches!(e.phase, Phase::StageStart | Phase::StageEnd))?;
+        let last =
+            self.entries.iter().rev().find(|e| matches!(e.phase, Phase::StageStart | Phase::StageEnd))?;
         (last.phase == Phase::StageStart).then(|| last.stage.clone()).flatten()
     }
 
@@ -92,16 +108,25 @@ impl Recorder {
         result: Option<Result>,
         error_message: Option<String>,
     ) -> io::Result<()> {
-        let timestamp = timestamp(OffsetDateTime::now_utc());
-        self.entries.push(Entry {
-            timestamp,
-            phase,
-            stage: stage.map(str::to_string),
-            result,
-            error_line: None,
-            error_message,
-        });
+        self.append(entry(phase, stage, result, error_message))
+    }
+
+    fn append(&mut self, entry: Entry) -> io::Result<()> {
+        self.entries.push(entry);
         write_atomic(&self.path, serde_json::to_vec_pretty(&self.entries)?, 0o644)
+    }
+}
+
+fn entry(phase: Phase, stage: Option<&str>, result: Option<Result>, error_message: Option<String>) -> Entry {
+    let timestamp = timestamp(OffsetDateTime::now_utc());
+    Entry {
+        timestamp,
+        phase,
+        stage: stage.map(str::to_string),
+        result,
+        error_line: None,
+        error_message,
+        note: None,
     }
 }
 
@@ -148,6 +173,7 @@ mod tests {
             result: Some(Result::Success),
             error_line: None,
             error_message: None,
+            note: None,
         };
         let json = serde_json::to_string(&entry).unwrap();
         assert_eq!(

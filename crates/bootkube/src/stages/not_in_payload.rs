@@ -1,0 +1,50 @@
+//! Stages of upstream whose component this payload does not have: their records say so.
+
+macro_rules! not_in_payload {
+    ($module:ident, $name:literal, $component:literal, $why:literal) => {
+        pub mod $module {
+            use crate::{Context, Outcome};
+            use anyhow::Result;
+            use seedling_steps::Stage;
+
+            pub const STAGE: Stage = Stage {
+                name: $name,
+                done: Some($name),
+                why: $why,
+                reads: &["release.json"],
+                writes: &[],
+                check: "the release lists no such component",
+            };
+
+            pub async fn run(c: &Context) -> Result<Outcome> {
+                anyhow::ensure!(!c.release.images.contains_key($component), "nothing renders {} yet", $component);
+                Ok(Outcome::NotInPayload($component))
+            }
+        }
+    };
+}
+
+not_in_payload!(
+    auth_api_bootstrap,
+    "auth-api-bootstrap",
+    "cluster-authentication-operator",
+    "role binding restrictions belong to the authentication operator"
+);
+not_in_payload!(
+    ingress_operator_bootstrap,
+    "ingress-operator-bootstrap",
+    "cluster-ingress-operator",
+    "the router's kinds must exist before its first object"
+);
+not_in_payload!(
+    node_tuning_bootstrap,
+    "node-tuning-bootstrap",
+    "cluster-node-tuning-operator",
+    "performance profiles become machine configs before masters fetch theirs"
+);
+not_in_payload!(
+    cco_bootstrap,
+    "cco-bootstrap",
+    "cloud-credential-operator",
+    "cloud credentials are made for the operators that ask for them"
+);
