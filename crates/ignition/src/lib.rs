@@ -2,6 +2,11 @@
 //!
 //! Only the parts of the spec that Seedling emits have fields; nothing empty is serialised, as in upstream's output.
 
+mod merge;
+pub mod translate;
+
+pub use merge::merge_json;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
@@ -173,13 +178,25 @@ impl File {
     }
     fn new(path: impl Into<String>, mode: u32, contents: Resource) -> Self {
         let user = Some(Owner { name: "root".into() });
-        Self { overwrite: Some(true), path: path.into(), user, append: vec![], contents: Some(contents), mode: Some(mode) }
+        Self {
+            overwrite: Some(true),
+            path: path.into(),
+            user,
+            append: vec![],
+            contents: Some(contents),
+            mode: Some(mode),
+        }
     }
 }
 
 impl Unit {
     pub fn new(name: &str, enabled: bool, contents: impl Into<String>) -> Self {
-        Self { contents: Some(contents.into()), dropins: vec![], enabled: enabled.then_some(true), name: name.into() }
+        Self {
+            contents: Some(contents.into()),
+            dropins: vec![],
+            enabled: enabled.then_some(true),
+            name: name.into(),
+        }
     }
 }
 
