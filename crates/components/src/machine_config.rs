@@ -1,1 +1,0 @@
-//! MachineConfigs and pools.
