@@ -2,6 +2,8 @@ module seedling/release/kubernetes
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require k8s.io/kubernetes v1.36.4
 
 require (

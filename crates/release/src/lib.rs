@@ -1,1 +1,32 @@
-//! release
+//! The release: a bill of materials becomes what a cluster is grown from.
+//!
+//! In: `release/` (a go.mod + go.sum a group, Debian package names, CRD names, manifests), the seedling binary.
+//! Out: `oci/` (an OCI image layout), `bin/` (node software) and `release.json` (`types::ReleaseInfo`), all cached by content:
+//! what did not change is not built again. `seed_store` unpacks the images once for all nodes of a lab. The helper serves
+//! `oci/` and `bin/`; bootkube and the operators read the digests.
+
+mod bill;
+mod build;
+mod debian;
+mod error;
+mod gobuild;
+mod info;
+mod manifests;
+mod oci;
+mod progress;
+mod retry;
+mod seed;
+mod toolchain;
+mod tree;
+
+pub use build::{Options, build};
+pub use error::ReleaseError;
+pub use info::{Row, load, rows};
+pub use seed::seed_store;
+
+use std::path::PathBuf;
+
+/// `$SEEDLING_CACHE`, or `/var/cache/seedling`.
+pub fn default_cache() -> PathBuf {
+    std::env::var_os("SEEDLING_CACHE").map_or_else(|| PathBuf::from("/var/cache/seedling"), PathBuf::from)
+}

@@ -1,0 +1,180 @@
+//! The bill of materials as data: which Go programs are built from which pinned module, and what each image holds.
+//! Versions are in the go.mod files under `release/`, nowhere else.
+
+/// Programs built from one go.mod, because their dependency graphs agree.
+pub struct Group {
+    /// Folder under `release/`.
+    pub dir: &'static str,
+    /// Module whose version is the group's version.
+    pub module: &'static str,
+    /// Name of the program, and the package it is built from.
+    pub programs: &'static [(&'static str, &'static str)],
+    /// Variables stamped by the linker; `{version}`, `{major}` and `{minor}` are filled in.
+    pub stamps: &'static [&'static str],
+}
+
+pub const GROUPS: &[Group] = &[
+    Group {
+        dir: "kubernetes",
+        module: "k8s.io/kubernetes",
+        programs: &[
+            ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+            ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
+            ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            ("kubeadm", "k8s.io/kubernetes/cmd/kubeadm"),
+            ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+            ("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
+        ],
+        stamps: &[
+            "k8s.io/component-base/version.gitVersion={version}",
+            "k8s.io/component-base/version.gitMajor={major}",
+            "k8s.io/component-base/version.gitMinor={minor}",
+            "k8s.io/component-base/version.gitTreeState=clean",
+            "k8s.io/component-base/version.gitCommit=",
+            "k8s.io/client-go/pkg/version.gitVersion={version}",
+            "k8s.io/client-go/pkg/version.gitMajor={major}",
+            "k8s.io/client-go/pkg/version.gitMinor={minor}",
+            "k8s.io/client-go/pkg/version.gitTreeState=clean",
+            "k8s.io/client-go/pkg/version.gitCommit=",
+        ],
+    },
+    Group {
+        dir: "etcd",
+        module: "go.etcd.io/etcd/server/v3",
+        programs: &[("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")],
+        stamps: &[],
+    },
+    Group {
+        dir: "containerd",
+        module: "github.com/containerd/containerd/v2",
+        programs: &[
+            ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
+            ("containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"),
+            ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
+        ],
+        stamps: &["github.com/containerd/containerd/v2/version.Version={version}"],
+    },
+    Group {
+        dir: "cri-tools",
+        module: "sigs.k8s.io/cri-tools",
+        programs: &[("crictl", "sigs.k8s.io/cri-tools/cmd/crictl")],
+        stamps: &["sigs.k8s.io/cri-tools/pkg/version.Version={version}"],
+    },
+    Group {
+        dir: "cni-plugins",
+        module: "github.com/containernetworking/plugins",
+        programs: &[
+            ("bridge", "github.com/containernetworking/plugins/plugins/main/bridge"),
+            ("host-local", "github.com/containernetworking/plugins/plugins/ipam/host-local"),
+            ("loopback", "github.com/containernetworking/plugins/plugins/main/loopback"),
+            ("portmap", "github.com/containernetworking/plugins/plugins/meta/portmap"),
+        ],
+        stamps: &["github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion={version}"],
+    },
+    Group {
+        dir: "flannel",
+        module: "github.com/flannel-io/flannel",
+        programs: &[("flanneld", ".")],
+        stamps: &["github.com/flannel-io/flannel/pkg/version.Version={version}"],
+    },
+    Group {
+        dir: "coredns",
+        module: "github.com/coredns/coredns",
+        programs: &[("coredns", "github.com/coredns/coredns")],
+        stamps: &[],
+    },
+];
+
+/// What an image gets from Debian.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    None,
+    /// busybox and its links: a shell for init containers and test workloads.
+    Shell,
+    /// busybox, nft, iptables and conntrack with their libraries.
+    Packets,
+}
+
+pub struct Image {
+    pub name: &'static str,
+    /// Program and its path in the image; the first is the entry point.
+    pub programs: &'static [(&'static str, &'static str)],
+    pub system: System,
+    /// Group that gives the version; None: Seedling's own.
+    pub group: Option<&'static str>,
+}
+
+const fn image(
+    name: &'static str,
+    group: Option<&'static str>,
+    system: System,
+    programs: &'static [(&'static str, &'static str)],
+) -> Image {
+    Image { name, programs, system, group }
+}
+
+/// All images but the release image, which is the seedling image with the manifests on top.
+pub const IMAGES: &[Image] = &[
+    image("etcd", Some("etcd"), System::None, &[("etcd", "usr/bin/etcd"), ("etcdctl", "usr/bin/etcdctl")]),
+    image(
+        "kube-apiserver",
+        Some("kubernetes"),
+        System::None,
+        &[("kube-apiserver", "usr/bin/kube-apiserver")],
+    ),
+    image(
+        "kube-controller-manager",
+        Some("kubernetes"),
+        System::None,
+        &[("kube-controller-manager", "usr/bin/kube-controller-manager")],
+    ),
+    image(
+        "kube-scheduler",
+        Some("kubernetes"),
+        System::None,
+        &[("kube-scheduler", "usr/bin/kube-scheduler")],
+    ),
+    image("kube-proxy", Some("kubernetes"), System::Packets, &[("kube-proxy", "usr/bin/kube-proxy")]),
+    image(
+        "flannel",
+        Some("flannel"),
+        System::Packets,
+        &[
+            ("flanneld", "usr/bin/flanneld"),
+            ("bridge", "opt/cni/bin/bridge"),
+            ("host-local", "opt/cni/bin/host-local"),
+            ("loopback", "opt/cni/bin/loopback"),
+            ("portmap", "opt/cni/bin/portmap"),
+        ],
+    ),
+    image("coredns", Some("coredns"), System::None, &[("coredns", "usr/bin/coredns")]),
+    image("pause", None, System::None, &[("pause", "usr/bin/pause")]),
+    image("seedling", None, System::None, &[("seedling", "usr/bin/seedling")]),
+    image("tools", None, System::Shell, &[]),
+];
+
+/// Node software that Ignition fetches.
+pub const NODE_BINARIES: &[&str] =
+    &["containerd", "containerd-shim-runc-v2", "crictl", "ctr", "etcdctl", "kubectl", "kubelet", "seedling"];
+/// In `bin/` for measuring against it; no node of ours fetches it.
+pub const BENCHMARK_BINARIES: &[&str] = &["kubeadm"];
+
+/// CRDs come as data from this module, pinned in this folder; its file `crds` names them.
+pub const CRD_DIR: &str = "openshift-api";
+pub const CRD_MODULE: &str = "github.com/openshift/api";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_source() {
+        let built = |name: &str| GROUPS.iter().any(|g| g.programs.iter().any(|(p, _)| *p == name));
+        let own = ["pause", "seedling"];
+        let in_images = IMAGES.iter().flat_map(|i| i.programs.iter().map(|(p, _)| p));
+        for name in in_images.chain(NODE_BINARIES).chain(BENCHMARK_BINARIES) {
+            assert!(built(name) || own.contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Builds the programs of a group from its go.mod. The folder they land in is named by everything that decides them, so
+//! its presence is the cache.
+
+use crate::bill::Group;
+use crate::error::{At, ReleaseError, output};
+use crate::progress::Progress;
+use crate::retry::retrying;
+use crate::toolchain::{GO, Toolchain};
+use crate::tree::hex;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const HINT: &str = "the module proxy may be slow or lack a version; run `seedling release build` again, it goes on where it stopped";
+
+/// Version of a module as go.mod requires it.
+pub fn required(go_mod: &str, module: &str) -> Option<String> {
+    go_mod.lines().find_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        (words.next() == Some(module)).then(|| words.next().map(str::to_string))?
+    })
+}
+
+pub fn version(source: &Path, dir: &str, module: &str) -> Result<String, ReleaseError> {
+    let path = source.join(dir).join("go.mod");
+    required(&fs::read_to_string(&path).at(&path)?, module).ok_or_else(|| {
+        ReleaseError::invalid(format!("{} does not require {module}", path.display()), "pin it there")
+    })
+}
+
+fn link_flags(group: &Group, version: &str) -> String {
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let fill = |s: &&str| s.replace("{version}", version).replace("{major}", major).replace("{minor}", minor);
+    let stamps: String = group.stamps.iter().map(|s| format!(" -X {}", fill(s))).collect();
+    format!("-s -w{stamps}")
+}
+
+/// Builds the group unless it is there; returns the folder with its programs.
+pub fn build(
+    go: &Toolchain,
+    source: &Path,
+    cache: &Path,
+    group: &Group,
+    progress: &Progress,
+) -> Result<PathBuf, ReleaseError> {
+    let dir = source.join(group.dir);
+    let version = version(source, group.dir, group.module)?;
+    let flags = link_flags(group, &version);
+    let done = cache.join("go").join(format!("{}-{}", group.dir, &key(&dir, group, &flags)?[..16]));
+    if done.exists() {
+        return Ok(done);
+    }
+    progress.step(format!("{} {version}: building {}", group.dir, names(group)));
+    let parent = cache.join("go");
+    fs::create_dir_all(&parent).at(&parent)?;
+    let temporary = tempfile::Builder::new().prefix(".building-").tempdir_in(&parent).at(&parent)?;
+    retrying(progress, group.dir, || {
+        let mut command = go.command(&dir);
+        command
+            .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o"])
+            .arg(temporary.path());
+        output(command.args(group.programs.iter().map(|(_, package)| package)), HINT)
+    })?;
+    for (name, package) in group.programs {
+        let built = temporary.path().join(go_name(package, group.dir));
+        fs::rename(&built, temporary.path().join(name)).at(&built)?;
+    }
+    fs::rename(temporary.keep(), &done).at(&done)?;
+    progress.step(format!("{} {version}: built", group.dir));
+    remove_older(&parent, group.dir, &done)?;
+    Ok(done)
+}
+
+/// The name `go build` gives a program: the last word of its path that is not a major version.
+fn go_name<'a>(package: &'a str, dir: &'a str) -> &'a str {
+    let major = |word: &str| word.strip_prefix('v').is_some_and(|n| n.parse::<u32>().is_ok());
+    let path = if package == "." { dir } else { package };
+    path.rsplit('/').find(|word| !major(word)).unwrap_or(path)
+}
+
+fn names(group: &Group) -> String {
+    group.programs.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn key(dir: &Path, group: &Group, flags: &str) -> Result<String, ReleaseError> {
+    let mut hash = Sha256::new();
+    hash.update(format!("{GO} {flags} {:?}\n", group.programs));
+    let mut files: Vec<_> = fs::read_dir(dir).at(dir)?.filter_map(|e| Some(e.ok()?.path())).collect();
+    files.sort();
+    for path in files.iter().filter(|p| p.extension().is_some_and(|e| e == "go" || e == "mod" || e == "sum"))
+    {
+        hash.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+        hash.update(fs::read(path).at(path)?);
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// Removes earlier builds of the group; what is in use has hard links elsewhere.
+pub fn remove_older(parent: &Path, prefix: &str, keep: &Path) -> Result<(), ReleaseError> {
+    for entry in fs::read_dir(parent).at(parent)? {
+        let path = entry.at(parent)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let of_prefix = name
+            .strip_prefix(prefix)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .is_some_and(|key| key.len() == 16);
+        if path != keep && of_prefix {
+            fs::remove_dir_all(&path).at(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder of a module that is data, verified against go.sum.
+pub fn module_dir(
+    go: &Toolchain,
+    dir: &Path,
+    module: &str,
+    progress: &Progress,
+) -> Result<PathBuf, ReleaseError> {
+    let json = retrying(progress, module, || {
+        output(go.command(dir).args(["mod", "download", "-json", module]), HINT)
+    })?;
+    let value: serde_json::Value = serde_json::from_str(&json).at(dir)?;
+    match value["Dir"].as_str() {
+        Some(found) => Ok(found.into()),
+        None => Err(ReleaseError::invalid(format!("{module} was not downloaded: {}", value["Error"]), HINT)),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::bill::GROUPS;
+
+    #[test]
+    fn versions_come_from_go_mod() {
+        let text = "module x\n\nrequire k8s.io/kubernetes v1.36.4\n\nrequire (\n\tk8s.io/api v0.36.4 // indirect\n)\n";
+        assert_eq!(required(text, "k8s.io/kubernetes").as_deref(), Some("v1.36.4"));
+        assert_eq!(required(text, "k8s.io/api").as_deref(), Some("v0.36.4"));
+        assert_eq!(required(text, "k8s.io"), None);
+    }
+
+    #[test]
+    fn every_group_is_pinned_with_the_same_toolchain() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release");
+        for group in GROUPS {
+            version(&source, group.dir, group.module).unwrap();
+            let go_mod = fs::read_to_string(source.join(group.dir).join("go.mod")).unwrap();
+            // Go leaves the line out where the go line asks for the same.
+            let pinned = [format!("\ntoolchain {GO}\n"), format!("\ngo {}\n", &GO[2..])];
+            assert!(pinned.iter().any(|line| go_mod.contains(line)), "{}", group.dir);
+        }
+    }
+
+    #[test]
+    fn knows_what_go_names_a_program() {
+        let cases = [
+            ("k8s.io/kubernetes/cmd/kubelet", "kubelet"),
+            ("go.etcd.io/etcd/server/v3", "server"),
+            (".", "flannel"),
+        ];
+        for (package, name) in cases {
+            assert_eq!(go_name(package, "flannel"), name);
+        }
+    }
+
+    #[test]
+    fn kubernetes_is_stamped() {
+        let flags = link_flags(&GROUPS[0], "v1.36.4");
+        assert!(flags.contains("-X k8s.io/component-base/version.gitVersion=v1.36.4 "), "{flags}");
+        assert!(flags.contains("-X k8s.io/component-base/version.gitMinor=36 "), "{flags}");
+    }
+}

@@ -1,0 +1,196 @@
+//! `/release-manifests/` of the release image: the manifests with pull specs and versions filled in, the CRDs,
+//! `image-references` and `release-metadata`. The version operator applies them.
+
+use crate::error::{At, ReleaseError};
+use crate::tree::{Source, Tree};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const DIR: &str = "release-manifests";
+/// Without it the version operator skips a manifest.
+const INCLUDE: &str = "include.release.openshift.io/self-managed-high-availability: \"true\"";
+const VERSION: &str = "0.0.1-snapshot";
+
+pub struct Payload<'a> {
+    pub version: &'a str,
+    /// Component → pull spec.
+    pub images: &'a BTreeMap<String, String>,
+    /// Component → upstream version.
+    pub components: &'a BTreeMap<String, String>,
+}
+
+impl Payload<'_> {
+    pub fn tree(&self, source: &Path, crds: &Path, crd_list: &str) -> Result<Tree, ReleaseError> {
+        let mut tree = Tree::default();
+        let mut add =
+            |name: &str, text: String| tree.file(&format!("{DIR}/{name}"), 0o444, Source::Bytes(text.into()));
+        let dir = source.join("manifests");
+        for entry in fs::read_dir(&dir).at(&dir)? {
+            let path = entry.at(&dir)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if [".yaml", ".yml", ".json"].iter().any(|e| name.ends_with(e)) {
+                add(&name, checked(&name, self.fill(&name, &fs::read_to_string(&path).at(&path)?)?)?);
+            }
+        }
+        for name in crd_list.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+            let path = find_crd(crds, name)?;
+            add(name, checked(name, fs::read_to_string(&path).at(&path)?)?);
+        }
+        add("image-references", pretty(&self.image_references())?);
+        add("release-metadata", pretty(&self.release_metadata())?);
+        Ok(tree)
+    }
+
+    /// `${image:<component>}` → pull spec; `0.0.1-snapshot-<component>` → its version; `0.0.1-snapshot` → the release's.
+    fn fill(&self, file: &str, text: &str) -> Result<String, ReleaseError> {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${image:") {
+            let (component, after) =
+                after.split_once('}').ok_or_else(|| bad(file, "${image: without a closing brace"))?;
+            let image = self
+                .images
+                .get(component)
+                .ok_or_else(|| bad(file, &format!("no image {component:?} in the release")))?;
+            out += before;
+            out += image;
+            rest = after;
+        }
+        out += rest;
+        // Longest names first: kube-proxy must not be cut at kube.
+        let mut components: Vec<_> = self.components.iter().collect();
+        components.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, version) in components {
+            out = out.replace(&format!("{VERSION}-{name}"), version.trim_start_matches('v'));
+        }
+        Ok(out.replace(VERSION, self.version))
+    }
+
+    fn image_references(&self) -> Value {
+        let tag = |(name, image): (&String, &String)| {
+            let version = self.components.get(name).map(String::as_str).unwrap_or_default();
+            json!({
+                "name": name,
+                "annotations": {"io.openshift.build.versions": format!("{name}={}", version.trim_start_matches('v'))},
+                "from": {"kind": "DockerImage", "name": image},
+                "generation": 2,
+                "importPolicy": {},
+                "referencePolicy": {"type": "Source"},
+            })
+        };
+        json!({
+            "kind": "ImageStream",
+            "apiVersion": "image.openshift.io/v1",
+            "metadata": {"name": self.version, "creationTimestamp": "1970-01-01T00:00:00Z"},
+            "spec": {"lookupPolicy": {"local": false}, "tags": self.images.iter().map(tag).collect::<Vec<_>>()},
+            "status": {"dockerImageRepository": ""},
+        })
+    }
+
+    fn release_metadata(&self) -> Value {
+        json!({"kind": "cincinnati-metadata-v0", "version": self.version, "previous": [], "metadata": {}})
+    }
+}
+
+/// The name must follow the grammar by which the version operator groups and orders, and the profile must be included.
+fn checked(name: &str, text: String) -> Result<String, ReleaseError> {
+    let mut parts = name.splitn(4, '_');
+    let level =
+        parts.next() == Some("0000") && parts.next().is_some_and(|l| l.len() == 2 && l.parse::<u8>().is_ok());
+    if !level || parts.next().is_none_or(str::is_empty) || parts.next().is_none() {
+        return Err(bad(name, "the name does not read 0000_<run level>_<component>_<what>"));
+    }
+    if !text.contains(INCLUDE) {
+        return Err(bad(name, &format!("annotation {INCLUDE} is missing")));
+    }
+    Ok(text)
+}
+
+fn bad(file: &str, what: &str) -> ReleaseError {
+    ReleaseError::invalid(format!("manifest {file}: {what}"), "see \"Release manifests\" in ARCHITECTURE.md")
+}
+
+/// CRDs are beside the types they belong to: `<group>/<version>/zz_generated.crd-manifests/<name>`.
+fn find_crd(module: &Path, name: &str) -> Result<PathBuf, ReleaseError> {
+    let children = |dir: &Path| {
+        fs::read_dir(dir).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect::<Vec<_>>()
+    };
+    let versions = children(module).into_iter().flat_map(|group| children(&group));
+    let mut found: Vec<_> =
+        versions.map(|v| v.join("zz_generated.crd-manifests").join(name)).filter(|p| p.exists()).collect();
+    found.sort();
+    found.into_iter().next().ok_or_else(|| bad(name, &format!("not in {}", module.display())))
+}
+
+fn pretty(value: &Value) -> Result<String, ReleaseError> {
+    serde_json::to_string_pretty(value).at(DIR)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn with<T>(check: impl FnOnce(&Payload) -> T) -> T {
+        let images = BTreeMap::from([("etcd".to_string(), "r/etcd@sha256:1".to_string())]);
+        let components = BTreeMap::from(
+            [("etcd", "v3.6.16"), ("kube", "v1"), ("kube-proxy", "v1.36.4")]
+                .map(|(k, v)| (k.into(), v.into())),
+        );
+        check(&Payload { version: "0.1.0", images: &images, components: &components })
+    }
+
+    #[test]
+    fn placeholders() {
+        let cases = [
+            ("image: ${image:etcd}\n", "image: r/etcd@sha256:1\n"),
+            ("a ${image:etcd} b ${image:etcd}", "a r/etcd@sha256:1 b r/etcd@sha256:1"),
+            ("version: 0.0.1-snapshot", "version: 0.1.0"),
+            ("version: 0.0.1-snapshot-kube-proxy", "version: 1.36.4"),
+            ("$(HOME) ${X} plain", "$(HOME) ${X} plain"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(with(|p| p.fill("f", text)).unwrap(), expected);
+        }
+        let error = with(|p| p.fill("0000_50_x_y.yaml", "${image:nope}")).unwrap_err().to_string();
+        assert!(error.contains("0000_50_x_y.yaml") && error.contains("nope"), "{error}");
+        assert!(with(|p| p.fill("f", "${image:etcd")).is_err());
+    }
+
+    #[test]
+    fn references_look_like_an_image_stream() {
+        let stream = with(|p| p.image_references());
+        assert_eq!(
+            (&stream["kind"], &stream["apiVersion"]),
+            (&json!("ImageStream"), &json!("image.openshift.io/v1"))
+        );
+        assert_eq!(stream["metadata"]["name"], "0.1.0");
+        assert_eq!(stream["spec"]["tags"][0]["name"], "etcd");
+        assert_eq!(
+            stream["spec"]["tags"][0]["from"],
+            json!({"kind": "DockerImage", "name": "r/etcd@sha256:1"})
+        );
+        let metadata = with(|p| p.release_metadata());
+        assert_eq!(
+            (&metadata["kind"], &metadata["version"]),
+            (&json!("cincinnati-metadata-v0"), &json!("0.1.0"))
+        );
+    }
+
+    #[test]
+    fn names_and_annotation_are_checked() {
+        let good = format!("metadata:\n  annotations:\n    {INCLUDE}\n");
+        let cases = [
+            ("0000_10_config-operator_01_dnses.crd.yaml", good.as_str(), true),
+            ("0000_10_config-operator_01_dnses.crd.yaml", "metadata: {}", false),
+            ("dnses.yaml", &good, false),
+            ("0000_xx_a_b.yaml", &good, false),
+            ("0000_10_a.yaml", &good, false),
+        ];
+        for (name, text, ok) in cases {
+            assert_eq!(checked(name, text.into()).is_ok(), ok, "{name}");
+        }
+    }
+}

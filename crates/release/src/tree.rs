@@ -1,0 +1,217 @@
+//! The file system of an image layer, and its tar. The same tree gives the same bytes: sorted names, no owners, no times.
+
+use crate::error::{At, ReleaseError};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Default)]
+pub struct Tree(BTreeMap<String, Node>);
+
+#[derive(Clone)]
+enum Node {
+    Dir(u32),
+    File(u32, Source),
+    Link(String),
+}
+
+/// A file's content, and an identity that changes with it.
+#[derive(Clone)]
+pub enum Source {
+    Bytes(Vec<u8>),
+    Path { path: PathBuf, id: String },
+}
+
+impl Source {
+    /// A file that never changes under its path (its folder is named by its inputs).
+    pub fn immutable(path: PathBuf) -> Self {
+        let id = path.to_string_lossy().into_owned();
+        Self::Path { path, id }
+    }
+    /// Any other file: its content is its identity.
+    pub fn hashed(path: &Path) -> Result<Self, ReleaseError> {
+        let mut hash = Hashing { inner: io::sink(), hash: Sha256::new(), size: 0 };
+        io::copy(&mut File::open(path).at(path)?, &mut hash).at(path)?;
+        Ok(Self::Path { path: path.into(), id: hex(&hash.hash.finalize()) })
+    }
+    pub fn id(&self) -> String {
+        match self {
+            Self::Bytes(bytes) => hex(&Sha256::digest(bytes)),
+            Self::Path { id, .. } => id.clone(),
+        }
+    }
+    pub fn open(&self) -> Result<(Box<dyn Read + '_>, u64), ReleaseError> {
+        match self {
+            Self::Bytes(bytes) => Ok((Box::new(bytes.as_slice()), bytes.len() as u64)),
+            Self::Path { path, .. } => {
+                let file = File::open(path).at(path)?;
+                let size = file.metadata().at(path)?.len();
+                Ok((Box::new(file), size))
+            }
+        }
+    }
+}
+
+impl Tree {
+    /// What every image has: users for programs that ask, a resolver order for libc, a place for temporary files.
+    pub fn base() -> Self {
+        let mut tree = Self::default();
+        let texts = [
+            ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
+            ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+            ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
+        ];
+        for (path, text) in texts {
+            tree.file(path, 0o644, Source::Bytes(text.into()));
+        }
+        tree.dir("root", 0o700);
+        tree.dir("run", 0o755);
+        tree.dir("tmp", 0o1777);
+        tree.dir("var/log", 0o755);
+        tree
+    }
+
+    pub fn file(&mut self, path: &str, mode: u32, source: Source) {
+        self.put(path, Node::File(mode, source));
+    }
+    pub fn link(&mut self, path: &str, target: &str) {
+        self.put(path, Node::Link(target.into()));
+    }
+    pub fn dir(&mut self, path: &str, mode: u32) {
+        self.put(path, Node::Dir(mode));
+    }
+
+    fn put(&mut self, path: &str, node: Node) {
+        for (at, _) in path.match_indices('/') {
+            self.0.entry(path[..at].into()).or_insert(Node::Dir(0o755));
+        }
+        self.0.insert(path.into(), node);
+    }
+
+    /// Identity of the layer, without reading large files.
+    pub fn key(&self) -> String {
+        let mut hash = Sha256::new();
+        for (path, node) in &self.0 {
+            hash.update(match node {
+                Node::Dir(mode) => format!("{path} dir {mode:o}\n"),
+                Node::File(mode, source) => format!("{path} file {mode:o} {}\n", source.id()),
+                Node::Link(target) => format!("{path} link {target}\n"),
+            });
+        }
+        hex(&hash.finalize())
+    }
+
+    /// Writes the tar; returns its sha256 (hex) and size.
+    pub fn write_tar(&self, out: impl Write) -> Result<(String, u64), ReleaseError> {
+        let mut tar = tar::Builder::new(Hashing { inner: out, hash: Sha256::new(), size: 0 });
+        for (path, node) in &self.0 {
+            let mut header = tar::Header::new_gnu();
+            header.set_mtime(0);
+            header.set_uid(0);
+            header.set_gid(0);
+            match node {
+                Node::Dir(mode) => {
+                    header.set_entry_type(tar::EntryType::Directory);
+                    header.set_mode(*mode);
+                    header.set_size(0);
+                    tar.append_data(&mut header, format!("{path}/"), io::empty()).at(path)?;
+                }
+                Node::File(mode, source) => {
+                    let (content, size) = source.open()?;
+                    header.set_entry_type(tar::EntryType::Regular);
+                    header.set_mode(*mode);
+                    header.set_size(size);
+                    tar.append_data(&mut header, path, content).at(path)?;
+                }
+                Node::Link(target) => {
+                    header.set_entry_type(tar::EntryType::Symlink);
+                    header.set_mode(0o777);
+                    header.set_size(0);
+                    tar.append_link(&mut header, path, target).at(path)?;
+                }
+            }
+        }
+        let mut done = tar.into_inner().at("layer")?;
+        done.flush().at("layer")?;
+        Ok((hex(&done.hash.finalize()), done.size))
+    }
+}
+
+struct Hashing<W> {
+    inner: W,
+    hash: Sha256,
+    size: u64,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..n]);
+        self.size += n as u64;
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn sample(reverse: bool) -> Tree {
+        let mut tree = Tree::base();
+        let mut names = vec!["usr/bin/b", "usr/bin/a", "opt/cni/bin/bridge"];
+        if reverse {
+            names.reverse();
+        }
+        for name in names {
+            tree.file(name, 0o755, Source::Bytes(name.into()));
+        }
+        tree.link("bin/sh", "busybox");
+        tree
+    }
+
+    #[test]
+    fn the_same_tree_gives_the_same_bytes() {
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        let digest = sample(false).write_tar(&mut one).unwrap();
+        assert_eq!(digest, sample(true).write_tar(&mut two).unwrap());
+        assert_eq!(one, two);
+        assert_eq!(digest, (hex(&Sha256::digest(&one)), one.len() as u64));
+        assert_eq!(sample(false).key(), sample(true).key());
+    }
+
+    #[test]
+    fn content_changes_key_and_digest() {
+        let mut other = sample(false);
+        other.file("usr/bin/a", 0o755, Source::Bytes("new".into()));
+        assert_ne!(other.key(), sample(false).key());
+        let digest = |tree: &Tree| tree.write_tar(io::sink()).unwrap().0;
+        assert_ne!(digest(&other), digest(&sample(false)));
+    }
+
+    #[test]
+    fn headers_are_plain() {
+        let mut bytes = Vec::new();
+        sample(false).write_tar(&mut bytes).unwrap();
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let mut seen = BTreeMap::new();
+        for entry in archive.entries().unwrap() {
+            let entry = entry.unwrap();
+            let header = entry.header();
+            assert_eq!((header.uid().unwrap(), header.gid().unwrap(), header.mtime().unwrap()), (0, 0, 0));
+            seen.insert(entry.path().unwrap().display().to_string(), header.mode().unwrap());
+        }
+        assert_eq!(seen["tmp/"], 0o1777);
+        assert_eq!(seen["opt/cni/bin/"], 0o755);
+        assert_eq!(seen["opt/cni/bin/bridge"], 0o755);
+    }
+}
