@@ -1,1 +1,77 @@
-//! lab
+//! A lab by name: container machines, the network between them and the helper they boot from, on one Linux machine.
+//!
+//! In: a [`LabSpec`] with the inventory, the asset directory (Ignition files) and the release. Out: machines that were
+//! switched on, a loopback address for the API, and a directory that remembers all of it, so that any later process can
+//! look into the lab, repair it (`up` again) or remove it without a trace (`down`).
+
+pub mod boot_chain;
+mod down;
+mod helper;
+pub mod preflight;
+mod seed;
+mod spec;
+mod status;
+mod store;
+mod sysctls;
+mod up;
+
+pub use boot_chain::{Position, boot_chain};
+pub use down::down;
+pub use seed::seed;
+pub use spec::{LabSpec, default_inventory};
+pub use status::{NodeStatus, Status, status};
+pub use store::{Lab, Labs, Record};
+pub use up::{Options, up};
+
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    #[error("this machine cannot run a lab:\n{}", .0.iter().map(|r| format!("  - {r}")).collect::<Vec<_>>().join("\n"))]
+    Preflight(Vec<preflight::Refusal>),
+    #[error("no lab is called {0:?}; `seedling lab list` shows those that exist")]
+    Unknown(String),
+    #[error("lab {lab:?} has no node {node:?}; it has {}", .known.join(", "))]
+    UnknownNode { lab: String, node: String, known: Vec<String> },
+    #[error("{0:?} is no name for a lab: use up to 32 lower-case letters, digits and '-'")]
+    Name(String),
+    #[error(
+        "lab {0:?} exists with other machines or another network; `seedling lab down --name {0}` removes it first"
+    )]
+    Differs(String),
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{}: {message}", path.display())]
+    Unreadable { path: PathBuf, message: String },
+    #[error("cannot listen on 127.0.0.1:{port} for the API: {source}")]
+    Port { port: u16, source: std::io::Error },
+    #[error("the helper ended at once: {0}")]
+    Helper(String),
+    #[error(transparent)]
+    Unmet(#[from] seedling_steps::Unmet),
+    #[error(transparent)]
+    Machine(#[from] seedling_machines::MachineError),
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<LabError>),
+}
+
+/// Adds the path to an I/O error.
+fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T, LabError> {
+    result.map_err(|source| LabError::Io { path: path.into(), source })
+}
+
+/// All of them, whatever fails on the way: the errors come together.
+fn all<T>(results: Vec<Result<T, LabError>>) -> Result<Vec<T>, LabError> {
+    let (mut done, mut errors) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => done.push(value),
+            Err(error) => errors.push(error),
+        }
+    }
+    match errors.len() {
+        0 => Ok(done),
+        1 => Err(errors.remove(0)),
+        _ => Err(LabError::Several(errors)),
+    }
+}

@@ -1,1 +1,15 @@
-//! machines
+//! Machines that can be switched on: today container machines, a whole systemd with its own disk and network card in runc.
+//!
+//! In: a node image (made here, from `node/` of the source tree), a name, a MAC address, a lab. Out: something that boots,
+//! asks for an address by DHCP, runs Ignition once and then systemd, and that can be inspected, entered, switched off and cut
+//! off. What it boots *into* is the business of whoever answers its DHCP request.
+
+pub mod cgroup;
+pub mod config;
+pub mod container;
+pub mod image;
+pub mod network;
+mod run;
+
+pub use container::{Inspection, Machine, Power};
+pub use run::{MachineError, Progress};

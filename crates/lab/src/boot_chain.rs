@@ -1,0 +1,132 @@
+//! Where a machine stands on its way from power to configuration, told from what the helper saw of it.
+
+use seedling_types::helper::{HelperEvent, HelperEventKind};
+use seedling_types::{Host, Role, ports};
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "position")]
+pub enum Position {
+    /// It never got an address.
+    NoDhcp,
+    /// It has an address, but never fetched its Ignition config from the helper.
+    NoIgnitionFetch,
+    /// The helper refused the Ignition config.
+    IgnitionRefused { status: u16 },
+    /// It has the pointer config, but never reached the machine-config server it points at.
+    NoMcsFetch,
+    /// All it asks for on first boot was fetched.
+    Fetched,
+}
+
+/// The furthest point the events prove. A machine that boots again does not fall back.
+pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
+    let mut dhcp = false;
+    let mut ignition = None;
+    let mut mcs = false;
+    for event in events {
+        match &event.what {
+            HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
+                dhcp |= message == "ACK"
+            }
+            HelperEventKind::Http { path, status, remote, .. }
+                if *remote == host.address && path.starts_with("/ign/") =>
+            {
+                ignition = if ignition == Some(200) { ignition } else { Some(*status) };
+            }
+            HelperEventKind::Connection { port, remote, .. } if *remote == host.address => {
+                mcs |= *port == ports::MCS
+            }
+            _ => {}
+        }
+    }
+    match (ignition, host.role) {
+        // The bootstrap node's config is whole: it asks no machine-config server, it becomes one.
+        (Some(200), Role::Bootstrap) => Position::Fetched,
+        (Some(200), _) if mcs => Position::Fetched,
+        (Some(200), _) => Position::NoMcsFetch,
+        (Some(status), _) => Position::IgnitionRefused { status },
+        (None, _) if dhcp => Position::NoIgnitionFetch,
+        (None, _) => Position::NoDhcp,
+    }
+}
+
+impl Position {
+    /// For people: what it waits for, and where to look.
+    pub fn explain(self, node: &str) -> String {
+        match self {
+            Position::NoDhcp => format!("no address yet: DHCP has not answered it (`lab logs {node}`)"),
+            Position::NoIgnitionFetch => {
+                format!("has an address, fetched no Ignition config (`lab logs {node}`)")
+            }
+            Position::IgnitionRefused { status } => {
+                format!("the helper answered {status} to its Ignition request (`lab logs`)")
+            }
+            Position::NoMcsFetch => {
+                format!("has its pointer config, has not reached the machine-config server on {}", ports::MCS)
+            }
+            Position::Fetched => "fetched its configuration".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const MASTER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 11);
+
+    fn host(role: Role) -> Host {
+        Host { name: "n".into(), role, mac: "52:54:00:5e:ed:11".into(), address: MASTER }
+    }
+    fn event(what: HelperEventKind) -> HelperEvent {
+        HelperEvent { time: "2026-01-01T00:00:00.000Z".into(), what }
+    }
+    fn dhcp(message: &str) -> HelperEvent {
+        let mac = "52:54:00:5E:ED:11".into();
+        event(HelperEventKind::Dhcp { message: message.into(), mac, host: None, address: None })
+    }
+    fn http(path: &str, status: u16, remote: Ipv4Addr) -> HelperEvent {
+        let (method, user_agent) = ("GET".into(), "Ignition/2.14".into());
+        event(HelperEventKind::Http {
+            method,
+            path: path.into(),
+            status,
+            remote,
+            host: None,
+            user_agent,
+            bytes: 1,
+        })
+    }
+    fn connection(port: u16) -> HelperEvent {
+        event(HelperEventKind::Connection { port, remote: MASTER, host: None, backend: "bootstrap".into() })
+    }
+
+    #[test]
+    fn the_furthest_point_is_named() {
+        let other = Ipv4Addr::new(192, 168, 100, 12);
+        let ign = || http("/ign/52:54:00:5e:ed:11", 200, MASTER);
+        let cases = [
+            (Role::Master, vec![], Position::NoDhcp),
+            (Role::Master, vec![dhcp("DISCOVER"), dhcp("OFFER")], Position::NoDhcp),
+            (Role::Master, vec![dhcp("ACK")], Position::NoIgnitionFetch),
+            (Role::Master, vec![dhcp("ACK"), http("/ign/x", 200, other)], Position::NoIgnitionFetch),
+            (Role::Master, vec![dhcp("ACK"), http("/bin/kubelet", 200, MASTER)], Position::NoIgnitionFetch),
+            (
+                Role::Master,
+                vec![dhcp("ACK"), http("/ign/x", 404, MASTER)],
+                Position::IgnitionRefused { status: 404 },
+            ),
+            (Role::Master, vec![dhcp("ACK"), http("/ign/x", 404, MASTER), ign()], Position::NoMcsFetch),
+            (Role::Master, vec![dhcp("ACK"), ign(), connection(6443)], Position::NoMcsFetch),
+            (Role::Master, vec![dhcp("ACK"), ign(), connection(22623)], Position::Fetched),
+            (Role::Master, vec![dhcp("ACK"), ign(), connection(22623), dhcp("DISCOVER")], Position::Fetched),
+            (Role::Worker, vec![dhcp("ACK"), ign()], Position::NoMcsFetch),
+            (Role::Bootstrap, vec![dhcp("ACK"), ign()], Position::Fetched),
+        ];
+        for (role, events, want) in cases {
+            assert_eq!(boot_chain(&events, &host(role)), want, "{role:?} {events:?}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
+
+use crate::store::{Labs, machine};
+use crate::{LabError, all, at, helper};
+use futures::future::join_all;
+use seedling_machines::network::Network;
+use seedling_machines::{Machine, Progress, cgroup};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Returns whether there was anything to remove.
+pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<bool, LabError> {
+    let lock = labs.lock(name, progress).await?;
+    let dir = labs.dir(name);
+    let existed = dir.exists();
+    if existed {
+        remove(labs, name, progress).await?;
+    }
+    lock.remove()?;
+    // Only if no other lab is left.
+    let _ = fs::remove_dir(labs.state.join("labs"));
+    let _ = fs::remove_dir(&labs.state);
+    Ok(existed)
+}
+
+async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), LabError> {
+    let dir = labs.dir(name);
+    let network = Network::of_lab(name);
+    // In order of the boot, backwards. An error leaves lab.json in place, so that `down` can be tried again.
+    all(join_all(machines(labs, name).iter().map(|m| remove_machine(m, progress))).await)?;
+    helper::stop_by_config(&dir.join("helper.yaml")).await?;
+    network.remove_bridge().await?;
+    cgroup::remove_lab(name);
+    labs.give_back_sysctls(name).await?;
+    at(&dir, fs::remove_dir_all(&dir))?;
+    progress(&format!("lab {name:?} is gone"));
+    Ok(())
+}
+
+async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {
+    machine.remove().await?;
+    progress(&format!("{} is gone", machine.name));
+    Ok(())
+}
+
+/// Those of lab.json, and those with a directory should lab.json be unreadable.
+fn machines(labs: &Labs, name: &str) -> Vec<Machine> {
+    let dir = labs.dir(name);
+    let mut names = BTreeSet::new();
+    match labs.find(name) {
+        Ok(Some(lab)) => names.extend(lab.record.spec.inventory.hosts.into_iter().map(|h| h.name)),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "going by the directories of the machines"),
+    }
+    if let Ok(entries) = fs::read_dir(dir.join("nodes")) {
+        names.extend(entries.filter_map(|e| e.ok()?.file_name().into_string().ok()));
+    }
+    names.iter().map(|node| machine(&dir, name, node, "", Path::new(""))).collect()
+}

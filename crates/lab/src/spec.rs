@@ -1,0 +1,109 @@
+//! What a lab is to be. Kept as lab.json.
+
+use crate::LabError;
+use ipnet::Ipv4Net;
+use seedling_types::{ClusterDomain, Host, Inventory, Role};
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// Labs may share it: each has its own network namespaces.
+const NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 100, 0), 24);
+const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
+const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 10);
+/// Longest lab name; it is part of namespace names and paths.
+const NAME_MAX: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LabSpec {
+    pub name: String,
+    pub cluster_domain: ClusterDomain,
+    pub network: Ipv4Net,
+    /// The helper's address: router, DNS, load balancer, HTTP, registry.
+    pub helper: Ipv4Addr,
+    pub inventory: Inventory,
+    /// The asset directory; its `.ign` files are served to the machines.
+    pub assets: PathBuf,
+    pub release_dir: PathBuf,
+    /// A containerd directory with the release's images, given to each node by hard links.
+    pub seed_store: Option<PathBuf>,
+    /// Loopback port for the API; 0 takes a free one.
+    pub api_port: u16,
+}
+
+impl LabSpec {
+    pub fn new(
+        name: &str,
+        cluster_domain: ClusterDomain,
+        inventory: Inventory,
+        assets: PathBuf,
+        release_dir: PathBuf,
+    ) -> Result<Self, LabError> {
+        check_name(name)?;
+        Ok(Self {
+            name: name.into(),
+            cluster_domain,
+            network: NETWORK,
+            helper: HELPER,
+            inventory,
+            assets,
+            release_dir,
+            seed_store: None,
+            api_port: 0,
+        })
+    }
+
+    /// Whether a lab made from `self` is the lab `other` describes: same machines on the same network.
+    pub(crate) fn is_same_lab(&self, other: &Self) -> bool {
+        (&self.inventory, self.network, self.helper, &self.cluster_domain)
+            == (&other.inventory, other.network, other.helper, &other.cluster_domain)
+    }
+}
+
+/// bootstrap at .10, masters from .11 on, with MAC addresses that stay the same.
+pub fn default_inventory(masters: u8) -> Inventory {
+    let host = |name: String, role, index: u8| Host {
+        name,
+        role,
+        mac: format!("52:54:00:5e:ed:{:02x}", 0x10 + index),
+        address: Ipv4Addr::from_bits(FIRST_HOST.to_bits() + u32::from(index)),
+    };
+    let bootstrap = host("bootstrap".into(), Role::Bootstrap, 0);
+    let masters = (0..masters).map(|i| host(format!("master-{i}"), Role::Master, i + 1));
+    Inventory { hosts: std::iter::once(bootstrap).chain(masters).collect() }
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
+    let usable = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let good = !name.is_empty()
+        && name.len() <= NAME_MAX
+        && name.bytes().all(usable)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if good { Ok(()) } else { Err(LabError::Name(name.into())) }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_inventory_is_a_valid_one() {
+        let inventory = default_inventory(3);
+        assert_eq!(Inventory::parse(&inventory.to_yaml()).unwrap(), inventory);
+        let last = inventory.hosts.last().unwrap();
+        assert_eq!((last.name.as_str(), last.address), ("master-2", Ipv4Addr::new(192, 168, 100, 13)));
+        assert!(inventory.hosts.iter().all(|h| NETWORK.contains(&h.address)));
+    }
+
+    #[test]
+    fn names_are_checked() {
+        for (name, good) in
+            [("default", true), ("a-1", true), ("", false), ("A", false), ("../x", false), ("a-", false)]
+        {
+            assert_eq!(check_name(name).is_ok(), good, "{name:?}");
+        }
+    }
+}

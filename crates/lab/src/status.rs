@@ -1,0 +1,88 @@
+//! What a lab looks like now: machines from runc, the boot chain from the helper's event log.
+
+use crate::{Lab, LabError, Position, boot_chain, helper};
+use futures::future::try_join_all;
+use seedling_machines::{Inspection, Power};
+use seedling_types::helper::HelperEvent;
+use seedling_types::{Host, Role};
+use serde::Serialize;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    pub name: String,
+    pub api: Option<SocketAddr>,
+    pub kubeconfig: Option<PathBuf>,
+    pub helper: HelperStatus,
+    pub nodes: Vec<NodeStatus>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HelperStatus {
+    pub pid: Option<i32>,
+    pub ready: bool,
+    pub address: Ipv4Addr,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    pub name: String,
+    pub role: Role,
+    pub mac: String,
+    pub address: Ipv4Addr,
+    #[serde(flatten)]
+    pub inspection: Inspection,
+    #[serde(flatten)]
+    pub position: Position,
+    /// Ignition has been applied; systemd has been started.
+    pub first_boot_done: bool,
+    /// For people.
+    pub says: String,
+}
+
+pub async fn status(lab: &Lab) -> Result<Status, LabError> {
+    let events = read_events(&lab.helper_events());
+    let spec = &lab.record.spec;
+    let nodes = spec.inventory.hosts.iter().map(async |host| {
+        let machine = lab.machine(&host.name)?;
+        Ok::<_, LabError>(node(host, machine.inspect().await?, machine.first_boot_done(), &events))
+    });
+    let pid = helper::find(&lab.helper_config()).first().map(|p| p.pid);
+    Ok(Status {
+        name: spec.name.clone(),
+        api: lab.record.api,
+        kubeconfig: Some(lab.kubeconfig()).filter(|path| path.exists()),
+        helper: HelperStatus {
+            pid,
+            ready: pid.is_some() && lab.helper_ready().exists(),
+            address: spec.helper,
+        },
+        nodes: try_join_all(nodes).await?,
+    })
+}
+
+fn node(host: &Host, inspection: Inspection, first_boot_done: bool, events: &[HelperEvent]) -> NodeStatus {
+    let position = boot_chain(events, host);
+    let says = match (inspection.power, first_boot_done) {
+        (Power::Off, false) if position == Position::NoDhcp => "never booted".into(),
+        (Power::Off, false) => format!("stopped in its first boot: {}", position.explain(&host.name)),
+        (Power::Off, true) => "switched off".into(),
+        (Power::Paused, _) => "frozen".into(),
+        (Power::On, true) => "booted".into(),
+        (Power::On, false) if position == Position::Fetched => "applies its configuration".into(),
+        (Power::On, false) => position.explain(&host.name),
+    };
+    let Host { name, role, mac, address } = host.clone();
+    NodeStatus { name, role, mac, address, inspection, position, first_boot_done, says }
+}
+
+/// A line that is being written, or of a newer version, is left out.
+pub fn read_events(path: &Path) -> Vec<HelperEvent> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}

@@ -1,0 +1,114 @@
+//! Settings of the machine below that a lab changes: remembered when the first lab comes, put back when the last one goes.
+//!
+//! The kubelet writes kernel.panic, kernel.panic_on_oops and vm.overcommit_memory, which no namespace holds; we raise
+//! fs.inotify.max_user_instances, which all nodes share.
+
+use crate::store::lock;
+use crate::{LabError, Labs, at};
+use seedling_steps::write_atomic;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const REMEMBERED: [&str; 4] =
+    ["kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory", "fs/inotify/max_user_instances"];
+/// 128 by default, shared by all nodes; a kubelet that gets none polls every 20 s.
+const INOTIFY: (&str, u64) = ("fs/inotify/max_user_instances", 8192);
+const PROC_SYS: &str = "/proc/sys";
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Memory {
+    before: BTreeMap<String, String>,
+    labs: BTreeSet<String>,
+}
+
+impl Labs {
+    fn sysctls(&self) -> PathBuf {
+        self.state.join("sysctls.json")
+    }
+
+    pub(crate) async fn take_sysctls(&self, lab: &str) -> Result<(), LabError> {
+        let _lock = lock(&self.state.join(".sysctls.lock"), || {}).await?;
+        take(&self.sysctls(), Path::new(PROC_SYS), lab)
+    }
+
+    pub(crate) async fn give_back_sysctls(&self, lab: &str) -> Result<(), LabError> {
+        let lock = lock(&self.state.join(".sysctls.lock"), || {}).await?;
+        give_back(&self.sysctls(), Path::new(PROC_SYS), lab)?;
+        lock.remove()
+    }
+}
+
+fn take(memory_file: &Path, proc_sys: &Path, lab: &str) -> Result<(), LabError> {
+    let mut memory = load(memory_file)?;
+    if memory.labs.is_empty() {
+        for name in REMEMBERED {
+            let path = proc_sys.join(name);
+            memory.before.insert(name.into(), at(&path, fs::read_to_string(&path))?.trim().into());
+        }
+    }
+    memory.labs.insert(lab.into());
+    save(memory_file, &memory)?; // before anything is changed
+    let path = proc_sys.join(INOTIFY.0);
+    let now: u64 = at(&path, fs::read_to_string(&path))?.trim().parse().unwrap_or_default();
+    if now < INOTIFY.1 { at(&path, fs::write(&path, INOTIFY.1.to_string())) } else { Ok(()) }
+}
+
+fn give_back(memory_file: &Path, proc_sys: &Path, lab: &str) -> Result<(), LabError> {
+    let mut memory = load(memory_file)?;
+    memory.labs.remove(lab);
+    if !memory.labs.is_empty() {
+        return save(memory_file, &memory);
+    }
+    for (name, value) in &memory.before {
+        let path = proc_sys.join(name);
+        at(&path, fs::write(&path, value))?;
+    }
+    match fs::remove_file(memory_file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(memory_file, Err(e)),
+        _ => Ok(()),
+    }
+}
+
+fn load(path: &Path) -> Result<Memory, LabError> {
+    match fs::read(path) {
+        Ok(json) => serde_json::from_slice(&json)
+            .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() }),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Memory::default()),
+        Err(e) => at(path, Err(e)),
+    }
+}
+
+fn save(path: &Path, memory: &Memory) -> Result<(), LabError> {
+    let json = serde_json::to_vec_pretty(memory)
+        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })?;
+    at(path, write_atomic(path, json, 0o644))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lab_puts_everything_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, sys) = (dir.path().join("sysctls.json"), dir.path().join("sys"));
+        for name in REMEMBERED {
+            fs::create_dir_all(sys.join(name).parent().unwrap()).unwrap();
+            fs::write(sys.join(name), "1\n").unwrap();
+        }
+        let read = |name: &str| fs::read_to_string(sys.join(name)).unwrap().trim().to_string();
+        take(&file, &sys, "a").unwrap();
+        assert_eq!(read(INOTIFY.0), "8192");
+        fs::write(sys.join("kernel/panic"), "10").unwrap(); // what a kubelet does
+        take(&file, &sys, "b").unwrap();
+        take(&file, &sys, "b").unwrap();
+        give_back(&file, &sys, "a").unwrap();
+        assert_eq!((read("kernel/panic"), file.exists()), ("10".into(), true));
+        give_back(&file, &sys, "b").unwrap();
+        give_back(&file, &sys, "b").unwrap();
+        assert_eq!((read("kernel/panic"), read(INOTIFY.0), file.exists()), ("1".into(), "1".into(), false));
+    }
+}

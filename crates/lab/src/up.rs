@@ -1,0 +1,77 @@
+//! `up`: from nothing, or from what is left, to machines that are switched on.
+
+use crate::store::{Lab, Labs, Record};
+use crate::{LabError, LabSpec, all, at, helper, preflight, seed};
+use futures::future::join_all;
+use seedling_machines::network::Network;
+use seedling_machines::{Machine, Progress, cgroup, image};
+use std::fs;
+use std::path::PathBuf;
+
+pub struct Options {
+    /// The program that is the helper when called with `helper run --config FILE`: this one.
+    pub helper_program: PathBuf,
+}
+
+impl Options {
+    pub fn this_program() -> std::io::Result<Self> {
+        Ok(Self { helper_program: std::env::current_exe()? })
+    }
+}
+
+/// What runs is left running, what is missing is made: twice is harmless, and so is a run that was killed before.
+pub async fn up(
+    labs: &Labs,
+    spec: LabSpec,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Lab, LabError> {
+    let _lock = labs.lock(&spec.name, progress).await?;
+    let mut lab = match labs.find(&spec.name)? {
+        Some(lab) if lab.record.spec.is_same_lab(&spec) => lab,
+        Some(_) => return Err(LabError::Differs(spec.name)),
+        None => create(labs, spec, progress).await?,
+    };
+    labs.take_sysctls(lab.name()).await?;
+    cgroup::raise_share();
+    let spec = &lab.record.spec;
+    Network::of_lab(&spec.name).ensure_bridge(spec.helper, spec.network.prefix_len()).await?;
+
+    let machines = lab.machines();
+    let seed_store = spec.seed_store.as_deref();
+    let prepared = join_all(machines.iter().map(async |machine| {
+        machine.prepare().await?;
+        match seed_store {
+            Some(store) => seed(store, &machine.dir.join("containerd")).await,
+            None => Ok(()),
+        }
+    }));
+    let (api, prepared) = tokio::join!(helper::ensure(&lab, &options.helper_program), prepared);
+    all(prepared)?;
+    lab.record.api = Some(api?);
+    lab.save()?;
+    progress("helper listens");
+
+    all(join_all(machines.iter().map(|m| switch_on(m, progress))).await)?;
+    Ok(lab)
+}
+
+/// Writes down what the lab is to be before any of it is made, so that `down` knows what to look for.
+async fn create(labs: &Labs, spec: LabSpec, progress: Progress<'_>) -> Result<Lab, LabError> {
+    let refusals = preflight::refusals(&preflight::gather(&labs.state));
+    if !refusals.is_empty() {
+        return Err(LabError::Preflight(refusals));
+    }
+    let image = image::ensure(&labs.cache, progress).await?;
+    let dir = labs.dir(&spec.name);
+    at(&dir, fs::create_dir_all(&dir))?;
+    let lab = Lab { dir, record: Record { spec, image, api: None } };
+    lab.save()?;
+    Ok(lab)
+}
+
+async fn switch_on(machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {
+    machine.switch_on().await?;
+    progress(&format!("{} is on", machine.name));
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Control groups of a lab: `/seedling/<lab>/<node>`, on version 1 (one tree a controller), hybrid, and version 2 (one tree).
+
+use crate::run::{MachineError, at};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const ROOT: &str = "/sys/fs/cgroup";
+/// The group all labs share.
+const SEEDLING: &str = "seedling";
+/// All nodes together would count as one task (1024, or 100 on version 2) against each busy process beside the lab.
+const CPU_SHARES: &str = "8192";
+const CPU_WEIGHT: &str = "800";
+/// How long the kernel may take to let the last processes of a killed machine go.
+const EMPTY_WITHIN: Duration = Duration::from_secs(20);
+
+/// The path below each tree, as the OCI config wants it.
+pub fn path_of(lab: &str, node: &str) -> String {
+    format!("/{SEEDLING}/{lab}/{node}")
+}
+
+/// The roots of all mounted trees.
+fn trees() -> Vec<PathBuf> {
+    trees_below(Path::new(ROOT))
+}
+
+fn trees_below(root: &Path) -> Vec<PathBuf> {
+    if root.join("cgroup.controllers").exists() {
+        return vec![root.into()];
+    }
+    let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
+    let mut trees: Vec<_> = entries
+        .filter_map(Result::ok)
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()) && e.path().join("cgroup.procs").exists())
+        .map(|e| e.path())
+        .collect();
+    trees.sort();
+    trees
+}
+
+/// Gives the labs their share of the processors. A machine that does not allow it only makes the lab slower.
+pub fn raise_share() {
+    for (tree, file, value) in
+        [(format!("{ROOT}/cpu"), "cpu.shares", CPU_SHARES), (ROOT.into(), "cpu.weight", CPU_WEIGHT)]
+    {
+        let group = Path::new(&tree).join(SEEDLING);
+        let version = if file == "cpu.shares" { "cpu.shares" } else { "cgroup.controllers" };
+        if !Path::new(&tree).join(version).exists() {
+            continue;
+        }
+        let raised = fs::create_dir_all(&group).and_then(|()| fs::write(group.join(file), value));
+        if let Err(error) = raised {
+            tracing::warn!(group = %group.display(), %error, "cannot raise the lab's share of the processors");
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub cpu_seconds: f64,
+    /// Now, without page cache that could be dropped at once.
+    pub memory_bytes: u64,
+    /// The most so far, page cache included.
+    pub memory_peak_bytes: u64,
+}
+
+pub fn usage(path: &str) -> Usage {
+    usage_below(Path::new(ROOT), path)
+}
+
+fn usage_below(root: &Path, path: &str) -> Usage {
+    let number = |tree: &str, file: &str| -> u64 {
+        let file = root.join(tree).join(path.trim_start_matches('/')).join(file);
+        fs::read_to_string(file).ok().and_then(|s| s.trim().parse().ok()).unwrap_or_default()
+    };
+    let field = |tree: &str, file: &str, name: &str| -> u64 {
+        let file = root.join(tree).join(path.trim_start_matches('/')).join(file);
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|v| v.parse().ok()).unwrap_or_default()
+    };
+    if root.join("cgroup.controllers").exists() {
+        return Usage {
+            cpu_seconds: field("", "cpu.stat", "usage_usec") as f64 / 1e6,
+            memory_bytes: number("", "memory.current").saturating_sub(field(
+                "",
+                "memory.stat",
+                "inactive_file",
+            )),
+            memory_peak_bytes: number("", "memory.peak"),
+        };
+    }
+    Usage {
+        cpu_seconds: number("cpuacct", "cpuacct.usage") as f64 / 1e9,
+        memory_bytes: number("memory", "memory.usage_in_bytes").saturating_sub(field(
+            "memory",
+            "memory.stat",
+            "total_inactive_file",
+        )),
+        memory_peak_bytes: number("memory", "memory.max_usage_in_bytes"),
+    }
+}
+
+/// Waits until the node's groups hold no process, then removes them with all below, in every tree.
+pub async fn remove(path: &str) -> Result<(), MachineError> {
+    let deadline = Instant::now() + EMPTY_WITHIN;
+    for group in trees().iter().map(|t| t.join(path.trim_start_matches('/'))) {
+        while let Err(error) = remove_group(&group) {
+            if Instant::now() > deadline {
+                return at(&group, Err(error));
+            }
+            // The kernel tells nobody when a group of version 1 becomes empty: look again.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the lab's group, and the one of all labs if this was the last.
+pub fn remove_lab(lab: &str) {
+    for tree in trees() {
+        let labs = tree.join(SEEDLING);
+        let _ = remove_group(&labs.join(lab));
+        let _ = fs::remove_dir(&labs); // refused while another lab is in it
+    }
+}
+
+/// Deepest first: a group can be removed when it has no children. Its files go with it.
+fn remove_group(group: &Path) -> std::io::Result<()> {
+    let entries = match fs::read_dir(group) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            remove_group(&entry.path())?;
+        }
+    }
+    match fs::remove_dir(group) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn file(root: &Path, path: &str, contents: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    }
+
+    #[test]
+    fn both_versions_are_read() {
+        let v1 = tempfile::tempdir().unwrap();
+        file(v1.path(), "cpuacct/cgroup.procs", "");
+        file(v1.path(), "unified/cgroup.procs", "");
+        file(v1.path(), "cpuacct/seedling/a/n/cpuacct.usage", "1500000000\n");
+        file(v1.path(), "memory/seedling/a/n/memory.usage_in_bytes", "100\n");
+        file(v1.path(), "memory/seedling/a/n/memory.stat", "inactive_file 7\ntotal_inactive_file 40\n");
+        file(v1.path(), "memory/seedling/a/n/memory.max_usage_in_bytes", "120\n");
+        let trees: Vec<_> =
+            trees_below(v1.path()).iter().map(|t| t.file_name().unwrap().to_owned()).collect();
+        assert_eq!(trees, ["cpuacct", "unified"]);
+        let want = Usage { cpu_seconds: 1.5, memory_bytes: 60, memory_peak_bytes: 120 };
+        assert_eq!(usage_below(v1.path(), &path_of("a", "n")), want);
+
+        let v2 = tempfile::tempdir().unwrap();
+        file(v2.path(), "cgroup.controllers", "cpu memory\n");
+        file(v2.path(), "seedling/a/n/cpu.stat", "usage_usec 1500000\nuser_usec 3\n");
+        file(v2.path(), "seedling/a/n/memory.current", "100\n");
+        file(v2.path(), "seedling/a/n/memory.stat", "anon 1\ninactive_file 40\n");
+        file(v2.path(), "seedling/a/n/memory.peak", "120\n");
+        assert_eq!(trees_below(v2.path()), [v2.path()]);
+        assert_eq!(usage_below(v2.path(), &path_of("a", "n")), want);
+    }
+}

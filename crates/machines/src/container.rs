@@ -1,0 +1,266 @@
+//! A container machine: switched on, off, cut off, inspected, entered. Its disk is a directory and survives all but `remove`.
+
+use crate::cgroup::{self, Usage};
+use crate::config::{self, OWN_DIRECTORIES, Parts};
+use crate::image::remove_tree;
+use crate::network::Network;
+use crate::run::{MachineError, at, finish, run};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::process::Command;
+
+/// Written by preinit when Ignition is through; see node/rootfs.
+const IGNITION_STAMP: &str = "etc/.ignition-applied";
+/// How long systemd may take to stop its units before the machine is cut off.
+const POWER_OFF_WITHIN: Duration = Duration::from_secs(60);
+/// systemd's "power off" signal: SIGRTMIN+4.
+const POWER_OFF: &str = "38";
+/// Mounts the disk in a mount namespace of its own and starts runc there: the mount is nowhere else, on no machine can it
+/// be seen, propagate or be left behind, and it goes when the machine's last process goes.
+const START: &str =
+    r#"mount -t overlay overlay -o "$1" "$2" && exec runc --root "$3" run --detach --bundle "$4" "$5""#;
+
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub lab: String,
+    pub name: String,
+    /// Lower case, colon separated.
+    pub mac: String,
+    /// All that is the machine's own: disk, console log, runc's bundle.
+    pub dir: PathBuf,
+    pub image: PathBuf,
+    /// runc's records, one place a lab.
+    pub runc_root: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Power {
+    On,
+    Off,
+    /// Frozen: no process of it runs.
+    Paused,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inspection {
+    pub power: Power,
+    /// PID 1 of the machine, as seen from outside.
+    pub pid: Option<u32>,
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
+impl Machine {
+    /// Makes the disk and plugs the machine in. Done again, it changes nothing.
+    pub async fn prepare(&self) -> Result<(), MachineError> {
+        let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
+        for name in ["upper", "work", "root"].into_iter().chain(own) {
+            let path = self.dir.join(name);
+            at(&path, fs::create_dir_all(&path))?;
+        }
+        at(&self.runc_root, fs::create_dir_all(&self.runc_root))?;
+        Network::of_lab(&self.lab).ensure_node(&self.name, &self.mac).await
+    }
+
+    /// Boots it, unless it runs. Returns when PID 1 is started.
+    pub async fn switch_on(&self) -> Result<(), MachineError> {
+        match self.inspect().await?.power {
+            Power::On => return Ok(()),
+            Power::Paused => return self.runc(&["resume", &self.name]).await.map(drop),
+            Power::Off => self.forget().await?,
+        }
+        if !self.first_boot_done() {
+            self.blank_disk()?;
+        }
+        self.write_bundle()?;
+        let log = self.console_log();
+        let console = at(&log, OpenOptions::new().create(true).append(true).open(&log))?;
+        let copy = at(&log, console.try_clone())?;
+        let status = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "--", "sh", "-c", START, "sh"])
+            .arg(self.overlay_options())
+            .args([self.dir.join("root"), self.runc_root.clone(), self.dir.clone()])
+            .arg(&self.name)
+            .stdin(Stdio::null())
+            .stdout(console)
+            .stderr(copy)
+            .status()
+            .await;
+        let status = status.map_err(|source| MachineError::Spawn { program: "unshare".into(), source })?;
+        if status.success() {
+            return Ok(());
+        }
+        let command = format!("runc run {}", self.name);
+        Err(MachineError::Failed { command, status, complaint: last_line(&log) })
+    }
+
+    /// Asks systemd to power off, and waits; a machine that does not is cut off.
+    pub async fn switch_off(&self) -> Result<(), MachineError> {
+        if self.inspect().await?.power == Power::On
+            && self.runc(&["kill", &self.name, POWER_OFF]).await.is_ok()
+        {
+            let _ = self.wait_until_off(POWER_OFF_WITHIN).await;
+        }
+        self.cut_off().await
+    }
+
+    /// Pulls the plug: no process of it lives on when this returns. The disk stays.
+    pub async fn cut_off(&self) -> Result<(), MachineError> {
+        let before = self.inspect().await?.power;
+        if before != Power::Off {
+            // It may die between the question and the kill; what counts is that it is off afterwards.
+            let _ = self.runc(&["kill", &self.name, "KILL"]).await;
+            if before == Power::Paused {
+                let _ = self.runc(&["resume", &self.name]).await; // a frozen process does not die
+            }
+            self.wait_until_off(Duration::from_secs(20)).await?;
+        }
+        self.forget().await
+    }
+
+    /// Off and on again, with the disk kept.
+    pub async fn restart(&self) -> Result<(), MachineError> {
+        self.switch_off().await?;
+        self.switch_on().await
+    }
+
+    /// Freezes it: it still answers ping, and accepts connections that nobody serves.
+    pub async fn pause(&self) -> Result<(), MachineError> {
+        self.runc(&["pause", &self.name]).await.map(drop)
+    }
+
+    pub async fn inspect(&self) -> Result<Inspection, MachineError> {
+        #[derive(Deserialize)]
+        struct State {
+            status: String,
+            pid: u32,
+        }
+        let off = Inspection { power: Power::Off, pid: None, usage: Usage::default() };
+        if !self.runc_root.join(&self.name).exists() {
+            return Ok(off);
+        }
+        let state: State = match self.runc(&["state", &self.name]).await {
+            Ok(json) => serde_json::from_str(&json)?,
+            Err(MachineError::Failed { .. }) => return Ok(off), // runc was killed while it made the container
+            Err(e) => return Err(e),
+        };
+        let power = match state.status.as_str() {
+            "running" | "created" => Power::On,
+            "paused" => Power::Paused,
+            _ => return Ok(off),
+        };
+        Ok(Inspection { power, pid: Some(state.pid), usage: cgroup::usage(&self.cgroup()) })
+    }
+
+    /// A command to run inside; its streams are the caller's to set.
+    pub fn exec(&self, args: &[String], tty: bool) -> Command {
+        let mut command = Command::new("runc");
+        command.arg("--root").arg(&self.runc_root).arg("exec");
+        if tty {
+            command.arg("--tty");
+            if let Ok(term) = std::env::var("TERM") {
+                command.arg("--env").arg(format!("TERM={term}"));
+            }
+        }
+        command.arg(&self.name).args(args);
+        command
+    }
+
+    /// Runs inside to the end and returns stdout.
+    pub async fn exec_output(&self, args: &[&str]) -> Result<String, MachineError> {
+        let args: Vec<_> = args.iter().map(|a| a.to_string()).collect();
+        let output = self.exec(&args, false).stdin(Stdio::null()).output().await;
+        finish(&format!("{}: {}", self.name, args.join(" ")), output, "runc")
+    }
+
+    /// Cuts it off, unplugs it, throws the disk away.
+    pub async fn remove(&self) -> Result<(), MachineError> {
+        self.cut_off().await?;
+        Network::of_lab(&self.lab).remove_node(&self.name).await?;
+        remove_tree(&self.dir)
+    }
+
+    pub fn console_log(&self) -> PathBuf {
+        self.dir.join("console.log")
+    }
+
+    /// A file of the node as it is on its disk, readable whether the machine runs or not; only what was written there.
+    pub fn on_disk(&self, path: &str) -> PathBuf {
+        self.dir.join("upper").join(path.trim_start_matches('/'))
+    }
+
+    pub fn first_boot_done(&self) -> bool {
+        self.on_disk(IGNITION_STAMP).exists()
+    }
+
+    pub fn cgroup(&self) -> String {
+        cgroup::path_of(&self.lab, &self.name)
+    }
+
+    /// A first boot that was cut off starts from a blank disk: Ignition refuses files that a half-done run has left.
+    fn blank_disk(&self) -> Result<(), MachineError> {
+        for name in ["upper", "work"] {
+            let path = self.dir.join(name);
+            remove_tree(&path)?;
+            at(&path, fs::create_dir_all(&path))?;
+        }
+        Ok(())
+    }
+
+    fn write_bundle(&self) -> Result<(), MachineError> {
+        let status = Path::new("/proc/self/status");
+        let capabilities = config::capabilities(&at(status, fs::read_to_string(status))?);
+        let namespace = Network::of_lab(&self.lab).node_namespace(&self.name);
+        let parts = Parts {
+            dir: &self.dir,
+            namespace: &namespace,
+            cgroup: &self.cgroup(),
+            capabilities: &capabilities,
+        };
+        let path = self.dir.join("config.json");
+        at(&path, fs::write(&path, config::oci(&parts).to_string()))
+    }
+
+    fn overlay_options(&self) -> String {
+        let (upper, work) = (self.dir.join("upper"), self.dir.join("work"));
+        format!("lowerdir={},upperdir={},workdir={}", self.image.display(), upper.display(), work.display())
+    }
+
+    /// Drops runc's record and the control groups of a machine that is off.
+    async fn forget(&self) -> Result<(), MachineError> {
+        if self.runc_root.join(&self.name).exists() {
+            self.runc(&["delete", "--force", &self.name]).await?;
+        }
+        cgroup::remove(&self.cgroup()).await
+    }
+
+    async fn wait_until_off(&self, limit: Duration) -> Result<(), MachineError> {
+        let deadline = Instant::now() + limit;
+        while self.inspect().await?.power != Power::Off {
+            if Instant::now() > deadline {
+                return Err(MachineError::DoesNotStop(
+                    self.name.clone(),
+                    format!("still there after {limit:?}"),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    async fn runc(&self, args: &[&str]) -> Result<String, MachineError> {
+        let root = self.runc_root.display().to_string();
+        run("runc", ["--root", &root].iter().chain(args)).await
+    }
+}
+
+/// What runc complains about is on the console, the machine's last words with it.
+fn last_line(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().last().unwrap_or_default().to_string()
+}

@@ -1,0 +1,123 @@
+//! A lab's network: one namespace with the bridge, where the helper lives, and one namespace a node, joined by veth pairs.
+//!
+//! Nothing of it exists in the machine's own namespace: no address, no route, no rule.
+
+use crate::run::{MachineError, run, run_with};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+/// The bridge inside the lab's namespace; the helper serves DHCP on it.
+pub const BRIDGE: &str = "br0";
+/// The node's network card inside its namespace.
+pub const CARD: &str = "eth0";
+/// Fixed, because a bridge without one takes the lowest of its ports: nodes would resolve it anew as others appear.
+const BRIDGE_MAC: &str = "52:54:00:5e:ed:01";
+/// The kernel's limit for interface names.
+const IFNAME_MAX: usize = 15;
+
+#[derive(Clone, Debug)]
+pub struct Network {
+    lab: String,
+}
+
+impl Network {
+    pub fn of_lab(lab: &str) -> Self {
+        Self { lab: lab.into() }
+    }
+
+    pub fn namespace(&self) -> String {
+        format!("seedling-{}", self.lab)
+    }
+
+    pub fn node_namespace(&self, node: &str) -> String {
+        format!("seedling-{}-{node}", self.lab)
+    }
+
+    /// The namespace and the bridge with the helper's address. Done again, it changes nothing.
+    pub async fn ensure_bridge(&self, address: Ipv4Addr, prefix: u8) -> Result<(), MachineError> {
+        let namespace = self.namespace();
+        ensure_namespace(&namespace).await?;
+        let bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
+        if !has_link(&namespace, BRIDGE).await {
+            let batch = format!(
+                "link set lo up\n\
+                 link add {BRIDGE} address {BRIDGE_MAC} {bridge}\n"
+            );
+            run_with("ip", &["-n", &namespace, "-batch", "-"], &batch).await?;
+        }
+        let batch = format!("address replace {address}/{prefix} dev {BRIDGE}\nlink set {BRIDGE} up\n");
+        run_with("ip", &["-n", &namespace, "-batch", "-"], &batch).await.map(drop)
+    }
+
+    /// The node's namespace with its card plugged into the bridge.
+    pub async fn ensure_node(&self, node: &str, mac: &str) -> Result<(), MachineError> {
+        let (bridge_side, node_side) = (self.namespace(), self.node_namespace(node));
+        ensure_namespace(&node_side).await?;
+        let port = port_name(node, mac);
+        if !has_link(&node_side, CARD).await {
+            let pair = format!(
+                "link add name {port} netns {bridge_side} type veth \
+                 peer name {CARD} address {mac} netns {node_side}\n"
+            );
+            run_with("ip", &["-batch", "-"], &pair).await?;
+        }
+        let plug = format!("link set {port} master {BRIDGE} up\n");
+        run_with("ip", &["-n", &bridge_side, "-batch", "-"], &plug).await.map(drop)
+    }
+
+    pub async fn remove_node(&self, node: &str) -> Result<(), MachineError> {
+        remove_namespace(&self.node_namespace(node)).await
+    }
+
+    pub async fn remove_bridge(&self) -> Result<(), MachineError> {
+        remove_namespace(&self.namespace()).await
+    }
+}
+
+pub fn namespace_path(namespace: &str) -> PathBuf {
+    Path::new("/run/netns").join(namespace)
+}
+
+/// Readable where the kernel's limit allows it, else unique by the MAC address.
+fn port_name(node: &str, mac: &str) -> String {
+    match format!("v-{node}") {
+        name if name.len() <= IFNAME_MAX => name,
+        _ => format!("v{}", mac.replace(':', "")),
+    }
+}
+
+async fn ensure_namespace(namespace: &str) -> Result<(), MachineError> {
+    if namespace_path(namespace).exists() {
+        // `ip netns add` that was killed half way leaves a plain file that is no namespace.
+        if run("ip", ["-n", namespace, "link", "show", "lo"]).await.is_ok() {
+            return Ok(());
+        }
+        remove_namespace(namespace).await?;
+    }
+    run("ip", ["netns", "add", namespace]).await.map(drop)
+}
+
+async fn has_link(namespace: &str, link: &str) -> bool {
+    run("ip", ["-n", namespace, "link", "show", "dev", link]).await.is_ok()
+}
+
+async fn remove_namespace(namespace: &str) -> Result<(), MachineError> {
+    if !namespace_path(namespace).exists() {
+        return Ok(());
+    }
+    run("ip", ["netns", "delete", namespace]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_names_fit_the_kernel() {
+        let mac = "52:54:00:00:00:0b";
+        assert_eq!(port_name("master-0", mac), "v-master-0");
+        let long = port_name("a-rather-long-host-name", mac);
+        assert_eq!(long, "v52540000000b");
+        assert!(long.len() <= IFNAME_MAX);
+    }
+}
