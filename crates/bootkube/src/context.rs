@@ -26,7 +26,8 @@ impl Context {
         };
         let config = ClusterConfig::from_manifest(&read("manifests/cluster-config.yaml")?)?;
         let release: ReleaseInfo = serde_json::from_str(&read("release.json")?).context("release.json")?;
-        let hosts = read("hosts.yaml").context("this profile needs the inventory: create with --hosts hosts.yaml")?;
+        let hosts =
+            read("hosts.yaml").context("this profile needs the inventory: create with --hosts hosts.yaml")?;
         let inventory = Inventory::parse(&hosts).map_err(|errors| {
             anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
@@ -50,7 +51,8 @@ impl Context {
     }
 
     pub fn write(&self, path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> Result<()> {
-        seedling_steps::write_atomic(path, contents, mode).with_context(|| format!("cannot write {}", path.display()))
+        seedling_steps::write_atomic(path, contents, mode)
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// An object that cb-bootstrap will create.

@@ -75,9 +75,13 @@ mod tests {
     fn upstream_order() {
         let names: Vec<_> = PLAN.iter().map(|s| s.stage.name).collect();
         let position = |name: &str| names.iter().position(|n| *n == name);
-        for pair in [["etcd-bootstrap", "kube-apiserver-bootstrap"], ["mco-bootstrap", "resolve-api-url"],
-            ["wait-for-etcd", "cb-bootstrap"], ["cb-bootstrap", "wait-for-ceo"], ["wait-for-ceo", "check-api-url"]]
-        {
+        for pair in [
+            ["etcd-bootstrap", "kube-apiserver-bootstrap"],
+            ["mco-bootstrap", "resolve-api-url"],
+            ["wait-for-etcd", "cb-bootstrap"],
+            ["cb-bootstrap", "wait-for-ceo"],
+            ["wait-for-ceo", "check-api-url"],
+        ] {
             assert!(position(pair[0]) < position(pair[1]), "{pair:?}");
         }
     }

@@ -15,7 +15,9 @@ pub const STAGE: Stage = Stage {
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
-    for entry in std::fs::read_dir(c.dir("release-manifests")).context("the release image was not unpacked")? {
+    for entry in
+        std::fs::read_dir(c.dir("release-manifests")).context("the release image was not unpacked")?
+    {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.contains(".crd.") {

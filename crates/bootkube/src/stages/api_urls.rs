@@ -39,8 +39,14 @@ macro_rules! stage {
             use super::*;
             use seedling_steps::Stage;
 
-            pub const STAGE: Stage =
-                Stage { name: $name, done: Some($done), why: $why, reads: &["DNS"], writes: &[], check: $check };
+            pub const STAGE: Stage = Stage {
+                name: $name,
+                done: Some($done),
+                why: $why,
+                reads: &["DNS"],
+                writes: &[],
+                check: $check,
+            };
 
             pub async fn run(c: &Context) -> Result<Outcome> {
                 super::$act(c.config.domain.$host()).await
@@ -50,18 +56,38 @@ macro_rules! stage {
 }
 
 stage!(
-    resolve_api_url, "resolve-api-url", "api-dns-resolved", resolve, api,
-    "people reach the cluster by this name", "api resolves"
+    resolve_api_url,
+    "resolve-api-url",
+    "api-dns-resolved",
+    resolve,
+    api,
+    "people reach the cluster by this name",
+    "api resolves"
 );
 stage!(
-    resolve_api_int_url, "resolve-api-int-url", "api-int-dns-resolved", resolve, api_int,
-    "masters fetch their configuration and reach the API by this name", "api-int resolves"
+    resolve_api_int_url,
+    "resolve-api-int-url",
+    "api-int-dns-resolved",
+    resolve,
+    api_int,
+    "masters fetch their configuration and reach the API by this name",
+    "api-int resolves"
 );
 stage!(
-    check_api_url, "check-api-url", "api-dns-check", check, api,
-    "the load balancer must now lead to the masters", "GET https://api:6443/readyz is 200"
+    check_api_url,
+    "check-api-url",
+    "api-dns-check",
+    check,
+    api,
+    "the load balancer must now lead to the masters",
+    "GET https://api:6443/readyz is 200"
 );
 stage!(
-    check_api_int_url, "check-api-int-url", "api-int-dns-check", check, api_int,
-    "the load balancer must now lead to the masters", "GET https://api-int:6443/readyz is 200"
+    check_api_int_url,
+    "check-api-int-url",
+    "api-int-dns-check",
+    check,
+    api_int,
+    "the load balancer must now lead to the masters",
+    "GET https://api-int:6443/readyz is 200"
 );

@@ -17,7 +17,11 @@ macro_rules! not_in_payload {
             };
 
             pub async fn run(c: &Context) -> Result<Outcome> {
-                anyhow::ensure!(!c.release.images.contains_key($component), "nothing renders {} yet", $component);
+                anyhow::ensure!(
+                    !c.release.images.contains_key($component),
+                    "nothing renders {} yet",
+                    $component
+                );
                 Ok(Outcome::NotInPayload($component))
             }
         }

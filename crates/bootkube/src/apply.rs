@@ -1,0 +1,76 @@
+//! Creates what lies in `manifests/`, in passes, until nothing is left: a kind that is not served yet is tried again.
+
+use anyhow::{Context as _, Result};
+use futures::{StreamExt, stream};
+use kube::Client;
+use seedling_cluster::{create_if_missing, describe};
+use seedling_steps::{Condition, Probe, wait_for};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Between two passes, as upstream.
+const PASS: Duration = Duration::from_millis(200);
+/// Objects under way at once; the order of files still decides who goes first.
+const PARALLEL: usize = 8;
+
+pub fn read_manifests(dir: &Path) -> Result<BTreeMap<String, Value>> {
+    let mut objects = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path)?;
+        let mut documents: Vec<Value> =
+            serde_saphyr::from_multiple(&text).with_context(|| format!("cannot parse {}", path.display()))?;
+        if documents.is_empty() {
+            continue;
+        }
+        let first = documents.swap_remove(0);
+        // Upstream writes one file without kind or apiVersion, and skips it here.
+        if first.get("kind").is_some() {
+            objects.insert(name, first);
+        }
+    }
+    Ok(objects)
+}
+
+pub async fn create_all(client: &Client, dir: &Path) -> Result<()> {
+    let mut left = read_manifests(dir)?;
+    let condition = Condition::new(
+        "all manifests to be created",
+        Duration::from_secs(1200),
+        "journalctl -u bootkube.service shows the objects that the API refuses",
+    );
+    wait_for(&condition, PASS, async || {
+        let results: Vec<_> = stream::iter(left.iter())
+            .map(|(name, object)| async move {
+                (name.clone(), describe(object), create_if_missing(client, object).await)
+            })
+            .buffered(PARALLEL)
+            .collect()
+            .await;
+        let mut failures = Vec::new();
+        for (name, what, result) in results {
+            match result {
+                Ok(created) => {
+                    left.remove(&name);
+                    match created {
+                        true => eprintln!("Created {name:?} {what}"),
+                        false => eprintln!("Skipped {name:?} {what} as it already exists"),
+                    }
+                }
+                Err(e) => failures.push(format!("{name:?} {e}")),
+            }
+        }
+        match failures.first() {
+            None => Probe::Met(()),
+            Some(first) => Probe::Unmet(format!("{} left, first: {first}", failures.len())),
+        }
+    })
+    .await?;
+    Ok(())
+}

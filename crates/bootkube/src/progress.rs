@@ -1,0 +1,77 @@
+//! progress.service: tells the cluster, and everyone who waits, that bootstrapping is complete.
+
+use crate::Context;
+use anyhow::Result;
+use seedling_cluster::{create_if_missing, get};
+use seedling_steps::{Condition, Probe, Recorder, wait_for, write_atomic};
+use seedling_types::paths;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const WAIT: &str = "wait-for-bootstrap-complete";
+const REPORT: &str = "report-bootstrap-complete";
+
+pub async fn report_progress(root: &Path) -> Result<()> {
+    let context = Context::load(root)?;
+    let records = root.join(paths::SERVICE_RECORDS.trim_start_matches('/'));
+    let mut recorder = Recorder::start(&records, "progress")?;
+    let worked = work(&context, &mut recorder).await;
+    recorder.service_end(worked.as_ref().err().map(|e| format!("{e:#}")))?;
+    worked
+}
+
+async fn work(c: &Context, recorder: &mut Recorder) -> Result<()> {
+    recorder.stage_start(WAIT)?;
+    let done = c.dir(".bootkube.done");
+    let condition = Condition::new(
+        ".bootkube.done to be written",
+        // bootkube has its own deadlines and says more; this one only must not be the first to give up.
+        Duration::from_secs(4 * 3600),
+        "journalctl -b -u bootkube.service",
+    );
+    let waited = wait_for(&condition, Duration::from_millis(250), async || match done.exists() {
+        true => Probe::Met(()),
+        false => Probe::Unmet("bootkube is at work".into()),
+    });
+    waited.await?;
+    recorder.stage_end(WAIT, None)?;
+
+    recorder.stage_start(REPORT)?;
+    let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
+    let replicas = c.config.control_plane_replicas;
+    let condition = Condition::new(
+        "the API to be highly available and to take ConfigMap kube-system/bootstrap",
+        Duration::from_secs(1800),
+        "kubectl get kubeapiserver cluster -o yaml",
+    );
+    wait_for(&condition, Duration::from_millis(250), async || match report(&client, replicas).await {
+        Ok(None) => Probe::Met(()),
+        Ok(Some(unmet)) => Probe::Unmet(unmet),
+        Err(e) => Probe::Unmet(format!("{e:#}")),
+    })
+    .await?;
+    write_atomic(&c.dir(".progress.done"), "", 0o644)?;
+    println!("Reporting bootstrap as complete");
+    recorder.stage_end(REPORT, None)?;
+    Ok(())
+}
+
+async fn report(client: &kube::Client, replicas: u32) -> Result<Option<String>> {
+    if replicas >= 3 {
+        let server = get(client, "operator.openshift.io/v1", "KubeAPIServer", None, "cluster").await?;
+        let nodes = server.and_then(|s| s.pointer("/status/nodeStatuses").and_then(Value::as_array).cloned());
+        let ready = nodes
+            .unwrap_or_default()
+            .iter()
+            .filter(|n| n["currentRevision"].as_i64().unwrap_or(0) > 0)
+            .count();
+        if ready < 2 {
+            return Ok(Some(format!("kube-apiserver runs on {ready} of 2 masters")));
+        }
+    }
+    let complete = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "kube-system", "name": "bootstrap"}, "data": {"status": "complete"}});
+    create_if_missing(client, &complete).await?;
+    Ok(None)
+}

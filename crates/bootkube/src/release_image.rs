@@ -1,0 +1,103 @@
+//! release-image.service: the release's manifests, from the registry, verified by digest.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use seedling_steps::{Condition, Probe, Recorder, wait_for};
+use seedling_types::{ClusterDomain, ReleaseInfo, paths, ports};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::time::Duration;
+
+const STAGE: &str = "pull-release-image";
+const FOLDER: &str = "release-manifests";
+
+/// Unpacks `/release-manifests` of the release image into `/opt/openshift/release-manifests`.
+pub async fn fetch_release_manifests(root: &Path) -> Result<()> {
+    let dir = root.join(paths::OPT_OPENSHIFT.trim_start_matches('/'));
+    if dir.join(FOLDER).exists() {
+        return Ok(());
+    }
+    let mut recorder =
+        Recorder::start(&root.join(paths::SERVICE_RECORDS.trim_start_matches('/')), "release-image")?;
+    recorder.stage_start(STAGE)?;
+    let fetched = fetch(&dir).await;
+    let error = fetched.as_ref().err().map(|e| format!("{e:#}"));
+    recorder.stage_end(STAGE, error.clone())?;
+    recorder.service_end(error)?;
+    fetched
+}
+
+async fn fetch(dir: &Path) -> Result<()> {
+    let release: ReleaseInfo = serde_json::from_str(&std::fs::read_to_string(dir.join("release.json"))?)?;
+    let manifest = std::fs::read_to_string(dir.join("manifests/cluster-config.yaml"))?;
+    let domain = seedling_components::ClusterConfig::from_manifest(&manifest)?.domain;
+    let registry = Registry::new(&domain, &release.release_image)?;
+    let condition = Condition::new(
+        format!("the release image {}", release.release_image),
+        Duration::from_secs(600),
+        format!("curl -i {}manifests/{}", registry.base, registry.digest),
+    );
+    let layer =
+        wait_for(&condition, Duration::from_millis(500), async || match registry.last_layer().await {
+            Ok(layer) => Probe::Met(layer),
+            Err(e) => Probe::Unmet(format!("{e:#}")),
+        });
+    unpack(&layer.await?, dir)
+}
+
+struct Registry {
+    base: String,
+    digest: String,
+    http: reqwest::Client,
+}
+
+impl Registry {
+    fn new(domain: &ClusterDomain, pull_spec: &str) -> Result<Self> {
+        let (repository, digest) =
+            pull_spec.split_once('@').context("the release image is not named by digest")?;
+        let name = repository.split_once('/').map_or(repository, |(_, name)| name);
+        let base = format!("http://{}:{}/v2/{name}/", domain.helper(), ports::HELPER_REGISTRY);
+        Ok(Self { base, digest: digest.into(), http: reqwest::Client::new() })
+    }
+
+    /// The layer that the release image has on top of the seedling image.
+    async fn last_layer(&self) -> Result<Vec<u8>> {
+        let manifest = self.get("manifests", &self.digest).await?;
+        let manifest: Value = serde_json::from_slice(&manifest)?;
+        let layer = manifest["layers"].as_array().and_then(|l| l.last()).and_then(|l| l["digest"].as_str());
+        self.get("blobs", layer.context("the release image has no layer")?).await
+    }
+
+    async fn get(&self, kind: &str, digest: &str) -> Result<Vec<u8>> {
+        let url = format!("{}{kind}/{digest}", self.base);
+        let accept = "application/vnd.oci.image.manifest.v1+json, */*;q=0.1";
+        let response = self.http.get(&url).header("Accept", accept).send().await?.error_for_status()?;
+        let bytes = response.bytes().await?.to_vec();
+        let got: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
+        ensure!(digest == format!("sha256:{got}"), "{url} has the digest sha256:{got}");
+        Ok(bytes)
+    }
+}
+
+/// Into a temporary folder first: the folder's name means that it is complete.
+fn unpack(layer: &[u8], dir: &Path) -> Result<()> {
+    let temporary = dir.join(".release-manifests");
+    let _ = std::fs::remove_dir_all(&temporary);
+    std::fs::create_dir_all(&temporary)?;
+    let mut count = 0;
+    for entry in tar::Archive::new(layer).entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
+        let Ok(relative) = path.strip_prefix(FOLDER) else { continue };
+        if entry.header().entry_type().is_file() && relative.components().count() == 1 {
+            entry.unpack(temporary.join(relative))?;
+            count += 1;
+        }
+    }
+    if count == 0 {
+        bail!("release image did not contain a {FOLDER} folder");
+    }
+    std::fs::rename(&temporary, dir.join(FOLDER))?;
+    tracing::info!("{count} files in {FOLDER}");
+    Ok(())
+}

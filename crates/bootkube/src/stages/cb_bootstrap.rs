@@ -1,0 +1,279 @@
+//! Stage 17: start the temporary control plane, create everything, wait for the masters', hand over, tear down.
+
+use crate::{Context, Outcome, apply};
+use anyhow::{Context as _, Result};
+use kube::Client;
+use seedling_cluster::{create_if_missing, get, list};
+use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic, write_atomic_if_changed};
+use seedling_types::names::{NS_CVO, NS_KAS, NS_KCM, NS_SCHEDULER};
+use seedling_types::{paths, ports};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub const STAGE: Stage = Stage {
+    name: "cb-bootstrap",
+    done: Some("cb-bootstrap"),
+    why: "the temporary control plane lives exactly until the masters' own carries the cluster",
+    reads: &["bootstrap-manifests/*", "manifests/*", "tls/*", "auth/kubeconfig-loopback"],
+    writes: &[
+        "/etc/kubernetes/bootstrap-secrets/*",
+        "/etc/kubernetes/manifests/*",
+        "events bootstrap-success, bootstrap-finished",
+    ],
+    check: "required pods ready, two masters at revision 1, approver and machine-config server on the masters, then teardown",
+};
+
+const POLL: Duration = Duration::from_millis(250);
+/// Nothing may move for this long before the stage gives up.
+const NO_PROGRESS: Duration = Duration::from_secs(1200);
+
+/// (namespace, name prefix) of pods that must be ready on masters.
+const REQUIRED_PODS: &[(&str, &str)] = &[
+    (NS_KAS, "kube-apiserver-"),
+    (NS_SCHEDULER, "openshift-kube-scheduler-"),
+    (NS_KCM, "kube-controller-manager-"),
+    (NS_CVO, "cluster-version-operator-"),
+];
+/// Operators whose revision 1 must run on at least two masters.
+const HIGHLY_AVAILABLE: &[&str] = &["KubeAPIServer", "KubeScheduler", "KubeControllerManager"];
+/// What the bootstrap node does for joining machines must be done by the masters before it goes.
+const BEFORE_LEAVING: &[&str] = &["machine-approver", "machine-config"];
+/// Clients of the API server: they stop first, while it still serves.
+const CLIENTS: &[&str] =
+    &["bootstrap-pod.yaml", "kube-controller-manager-pod.yaml", "kube-scheduler-pod.yaml"];
+const API_SERVER: &str = "kube-apiserver-pod.yaml";
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Starting cluster-bootstrap...");
+    let leaving = c.dir("cb-bootstrap.leaving");
+    if !leaving.exists() {
+        start_control_plane(c)?;
+        wait_for_api(c).await?;
+        let client = seedling_cluster::connect(Some(&c.loopback_kubeconfig())).await?;
+        println!("Applying cluster manifests...");
+        let create = async { apply::create_all(&client, &c.dir("manifests")).await };
+        let masters = wait_for_masters(&client, c);
+        tokio::try_join!(create, masters)?;
+        event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
+        // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.
+        write_atomic(&leaving, "", 0o644)?;
+    }
+    tear_down(c).await?;
+    Ok(Outcome::Done)
+}
+
+fn start_control_plane(c: &Context) -> Result<()> {
+    println!("Starting temporary bootstrap control plane...");
+    let secrets = c.path(paths::BOOTSTRAP_SECRETS);
+    for entry in std::fs::read_dir(c.dir("tls"))? {
+        let path = entry?.path();
+        write_atomic_if_changed(
+            &secrets.join(path.file_name().unwrap_or_default()),
+            std::fs::read(&path)?,
+            0o600,
+        )?;
+    }
+    write_atomic_if_changed(&secrets.join("kubeconfig"), std::fs::read(c.loopback_kubeconfig())?, 0o600)?;
+    for name in CLIENTS.iter().chain([&API_SERVER]) {
+        let manifest = std::fs::read(c.dir("bootstrap-manifests").join(name))?;
+        // Left over from a killed run: the same pod, and it goes on running.
+        write_atomic_if_changed(&c.path(paths::STATIC_PODS).join(name), manifest, 0o600)?;
+    }
+    Ok(())
+}
+
+async fn wait_for_api(c: &Context) -> Result<()> {
+    println!("Waiting up to 20m0s for the Kubernetes API");
+    println!("Waiting for API server to come up...");
+    let http = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).build()?;
+    let url = format!("https://localhost:{}/readyz", ports::API);
+    let condition = Condition::new(
+        "the API on localhost:6443 to answer",
+        NO_PROGRESS,
+        "crictl ps -a --name kube-apiserver; crictl logs of the last one",
+    );
+    wait_for(&condition, Duration::from_millis(100), async || {
+        match http.get(&url).timeout(Duration::from_secs(2)).send().await {
+            Ok(_) => Probe::Met(()),
+            Err(e) if e.is_connect() => Probe::Unmet("connection refused".into()),
+            Err(e) => Probe::Unmet(e.to_string()),
+        }
+    })
+    .await?;
+    println!("API is up");
+    println!("API server is up");
+    tracing::info!("etcd and the API of {} are up on this node", c.config.domain);
+    Ok(())
+}
+
+async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
+    println!("Waiting for bootstrap to complete...");
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let condition = Condition::new(
+        "the masters' own control plane",
+        NO_PROGRESS,
+        "kubectl get clusteroperators; kubectl get nodes,csr; on a silent master: seedling lab logs <node>",
+    );
+    let highly_available = c.config.control_plane_replicas >= 3;
+    wait_for(&condition, POLL, async || {
+        let mut unmet = Vec::new();
+        for (namespace, prefix) in REQUIRED_PODS {
+            let status = pod_status(client, namespace, prefix).await;
+            let key = format!("{namespace}/{}", prefix.trim_end_matches('-'));
+            if seen.insert(key.clone(), status.clone()).as_ref() != Some(&status) {
+                println!("Pod Status:{key}\t{status}");
+            }
+            if status != "Ready" {
+                unmet.push(format!("{key} {status}"));
+            }
+        }
+        if highly_available {
+            for kind in HIGHLY_AVAILABLE {
+                let n = nodes_at_a_revision(client, kind).await;
+                if n < 2 {
+                    unmet.push(format!("{kind} at a revision on {n} of 2 masters"));
+                }
+            }
+        }
+        for name in BEFORE_LEAVING {
+            if !operator_available(client, name).await {
+                unmet.push(format!("{name} not available"));
+            }
+        }
+        if unmet.is_empty() { Probe::Met(()) } else { Probe::Unmet(unmet.join(", ")) }
+    })
+    .await?;
+    println!("All self-hosted control plane components successfully started");
+    Ok(())
+}
+
+async fn pod_status(client: &Client, namespace: &str, prefix: &str) -> String {
+    let pods = match list(client, "v1", "Pod", Some(namespace), "").await {
+        Ok(pods) => pods,
+        Err(_) => return "Unknown".into(),
+    };
+    let named = pods.iter().filter(|p| p["metadata"]["name"].as_str().is_some_and(|n| n.starts_with(prefix)));
+    let status = |pod: &Value| {
+        let ready = pod["status"]["conditions"].as_array().is_some_and(|conditions| {
+            conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
+        });
+        match (pod["status"]["phase"].as_str().unwrap_or("Unknown"), ready) {
+            ("Running", true) => "Ready".to_string(),
+            ("Running", false) => "RunningNotReady".to_string(),
+            (phase, _) => phase.to_string(),
+        }
+    };
+    let mut statuses: Vec<_> = named.map(status).collect();
+    statuses.sort_by_key(|s| s != "Ready");
+    statuses.into_iter().next().unwrap_or_else(|| "DoesNotExist".into())
+}
+
+async fn nodes_at_a_revision(client: &Client, kind: &str) -> usize {
+    let found = get(client, "operator.openshift.io/v1", kind, None, "cluster").await;
+    let nodes = found
+        .ok()
+        .flatten()
+        .and_then(|o| o.pointer("/status/nodeStatuses").and_then(Value::as_array).cloned());
+    nodes.unwrap_or_default().iter().filter(|n| n["currentRevision"].as_i64().unwrap_or(0) >= 1).count()
+}
+
+async fn operator_available(client: &Client, name: &str) -> bool {
+    let found = get(client, "config.openshift.io/v1", "ClusterOperator", None, name).await.ok().flatten();
+    let conditions = found.and_then(|o| o.pointer("/status/conditions").and_then(Value::as_array).cloned());
+    conditions.unwrap_or_default().iter().any(|c| c["type"] == "Available" && c["status"] == "True")
+}
+
+async fn event(client: &Client, name: &str, message: &str) -> Result<()> {
+    let now = time::OffsetDateTime::now_utc().replace_nanosecond(0)?;
+    let now = now.format(&time::format_description::well_known::Rfc3339)?;
+    let event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": "kube-system", "name": name},
+        "involvedObject": {"namespace": "kube-system"},
+        "message": message,
+        "source": {"component": "cluster-bootstrap"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "type": "Normal",
+    });
+    create_if_missing(client, &event).await.with_context(|| format!("event {name}"))?;
+    println!("Sending {name} event.");
+    Ok(())
+}
+
+/// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
+async fn tear_down(c: &Context) -> Result<()> {
+    println!("Tearing down temporary bootstrap control plane...");
+    for name in CLIENTS {
+        remove(c, name)?;
+    }
+    for container in ["cluster-version-operator", "kube-controller-manager", "kube-scheduler"] {
+        gone(container).await?;
+    }
+    if c.path(paths::STATIC_PODS).join(API_SERVER).exists() {
+        let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
+        for lease in ["kube-controller-manager", "kube-scheduler"] {
+            release_lease(&client, lease).await?;
+        }
+        event(&client, "bootstrap-finished", "Bootstrap control plane teardown complete").await?;
+        remove(c, API_SERVER)?;
+    }
+    gone("kube-apiserver").await?;
+    match std::fs::remove_dir_all(c.path(paths::BOOTSTRAP_SECRETS)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+fn remove(c: &Context, manifest: &str) -> Result<()> {
+    match std::fs::remove_file(c.path(paths::STATIC_PODS).join(manifest)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The kubelet stopped the container; asked of the runtime, since a standalone kubelet tells no API.
+async fn gone(container: &str) -> Result<()> {
+    let condition = Condition::new(
+        format!("container {container} to stop"),
+        Duration::from_secs(180),
+        format!("crictl ps --name {container}; journalctl -u kubelet.service"),
+    );
+    wait_for(&condition, POLL, async || {
+        let args = ["ps", "--quiet", "--state", "running", "--name", &format!("^{container}$")];
+        let output = tokio::process::Command::new("crictl").args(args).output().await;
+        match output {
+            Ok(o) if o.status.success() && o.stdout.trim_ascii().is_empty() => Probe::Met(()),
+            Ok(o) if o.status.success() => Probe::Unmet("running".into()),
+            Ok(o) => Probe::Unmet(String::from_utf8_lossy(&o.stderr).trim().to_string()),
+            Err(e) => Probe::Unmet(format!("crictl: {e}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+/// The holder is known to be gone, so the masters need not wait 15 s for its lease to run out.
+async fn release_lease(client: &Client, name: &str) -> Result<()> {
+    let hostname = nix::unistd::gethostname()?.to_string_lossy().into_owned();
+    let Some(mut lease) = get(client, "coordination.k8s.io/v1", "Lease", Some("kube-system"), name).await?
+    else {
+        return Ok(());
+    };
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    if !holder.starts_with(&format!("{hostname}_")) {
+        return Ok(());
+    }
+    lease["spec"]["holderIdentity"] = json!("");
+    let api = seedling_cluster::api(client, "coordination.k8s.io/v1", "Lease", Some("kube-system")).await?;
+    let lease = serde_json::from_value(lease)?;
+    match api.replace(name, &Default::default(), &lease).await {
+        Ok(_) => Ok(()),
+        // Somebody else took it meanwhile.
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}

@@ -1,0 +1,79 @@
+//! Stage 5: the version operator's own objects, and its temporary pod.
+
+use crate::{Context, Outcome};
+use anyhow::{Context as _, Result};
+use seedling_components::pod::{host_path, mount};
+use seedling_steps::Stage;
+use seedling_types::names::NS_CVO;
+use seedling_types::paths;
+use serde_json::{Value, json};
+
+pub const STAGE: Stage = Stage {
+    name: "cvo-bootstrap",
+    done: Some("cvo-bootstrap"),
+    why: "the version operator works the whole payload, so it must run before there is a master to run it",
+    reads: &["release-manifests/0000_00_cluster-version-operator_*"],
+    writes: &[
+        "manifests/0000_00_cluster-version-operator_*",
+        "bootstrap-manifests/bootstrap-pod.yaml",
+        "/etc/kubernetes/kubeconfig",
+    ],
+    check: "the pod's manifest names the release image",
+};
+
+/// Stands in the release's own manifests where its pull spec belongs: an image cannot hold its own digest.
+const PLACEHOLDER: &str = "RELEASE_IMAGE";
+
+fn fill(value: &mut Value, image: &str) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|v| fill(v, image)),
+        // An environment variable may have the placeholder's name.
+        Value::Object(fields) => {
+            fields.iter_mut().filter(|(key, _)| *key != "name").for_each(|(_, v)| fill(v, image))
+        }
+        Value::String(s) if s == PLACEHOLDER => *s = image.into(),
+        _ => {}
+    }
+}
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    for entry in
+        std::fs::read_dir(c.dir("release-manifests")).context("the release image was not unpacked")?
+    {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("0000_00_cluster-version-operator_") {
+            let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path)?)
+                .with_context(|| format!("release-manifests/{name}"))?;
+            fill(&mut object, &c.release.release_image);
+            c.manifest(&name, &object)?;
+        }
+    }
+    let kubeconfig = std::fs::read(c.loopback_kubeconfig())?;
+    c.write(&c.path(paths::KUBELET_BOOTSTRAP_KUBECONFIG), kubeconfig, 0o600)?;
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bootstrap-cluster-version-operator", "namespace": NS_CVO,
+            "labels": {"k8s-app": "cluster-version-operator"}},
+        "spec": {
+            "hostNetwork": true,
+            "terminationGracePeriodSeconds": 10,
+            "containers": [{
+                "name": "cluster-version-operator",
+                "image": c.release.release_image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["/usr/bin/seedling", "operator", "cluster-version",
+                    format!("--kubeconfig={}", paths::KUBELET_BOOTSTRAP_KUBECONFIG)],
+                "env": [
+                    {"name": "RELEASE_IMAGE", "value": c.release.release_image},
+                    {"name": "POD_NAME", "value": "bootstrap-cluster-version-operator"},
+                ],
+                "volumeMounts": [mount("kubeconfig", paths::KUBELET_BOOTSTRAP_KUBECONFIG, true)],
+            }],
+            "volumes": [host_path("kubeconfig", paths::KUBELET_BOOTSTRAP_KUBECONFIG, "File")],
+        }
+    });
+    c.bootstrap_pod("bootstrap-pod.yaml", &pod)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,42 @@
+//! Stage 18: the version operator may manage again what the installer had reserved while it created it.
+
+use crate::{Context, Outcome};
+use anyhow::{Context as _, Result};
+use kube::api::{Patch, PatchParams};
+use seedling_steps::{Condition, Probe, Stage, wait_for};
+use serde_json::Value;
+use std::time::Duration;
+
+pub const STAGE: Stage = Stage {
+    name: "cvo-overrides",
+    done: Some("cvo-overrides"),
+    why: "while both create objects, the installer's must win; from now on the version operator looks after them",
+    reads: &["original_cvo_overrides.patch", "auth/kubeconfig"],
+    writes: &["ClusterVersion version, spec.overrides"],
+    check: "the patch was accepted through the load balancer",
+};
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Restoring CVO overrides");
+    let patch: Value = serde_json::from_str(&c.read("original_cvo_overrides.patch")?).context("the patch")?;
+    let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
+    let condition = Condition::new(
+        "ClusterVersion version to take the original overrides",
+        Duration::from_secs(600),
+        "look at the API behind the load balancer: curl -k https://api-int:6443/readyz?verbose",
+    );
+    wait_for(&condition, Duration::from_millis(500), async || {
+        let patched = async {
+            let api =
+                seedling_cluster::api(&client, "config.openshift.io/v1", "ClusterVersion", None).await?;
+            api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+            anyhow::Ok(())
+        };
+        match patched.await {
+            Ok(()) => Probe::Met(()),
+            Err(e) => Probe::Unmet(format!("{e:#}")),
+        }
+    })
+    .await?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,126 @@
+//! Stage 6: etcd's certificates for the whole inventory, and the first member, which starts at once.
+
+use super::{config_map, namespace, secret, tls_secret};
+use crate::{Context, Outcome};
+use anyhow::{Context as _, Result};
+use seedling_components::{Place, etcd, pod::to_yaml};
+use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
+use seedling_steps::Stage;
+use seedling_types::names::NS_ETCD;
+use seedling_types::{Role, ports};
+use serde_json::json;
+use std::collections::BTreeMap;
+use time::{Duration, OffsetDateTime};
+
+pub const STAGE: Stage = Stage {
+    name: "etcd-bootstrap",
+    done: Some("etcd-bootstrap"),
+    why: "one etcd member is the seed: every other member joins it, so that there is never a second cluster",
+    reads: &["hosts.yaml"],
+    writes: &[
+        "/etc/kubernetes/manifests/etcd-member-pod.yaml",
+        "/etc/kubernetes/static-pod-resources/etcd-member/*",
+        "tls/etcd-*",
+        "manifests/openshift-etcd-*",
+    ],
+    check: "the kubelet starts etcd-bootstrap-member",
+};
+
+/// Signers and leaves alike, as upstream's operator makes them.
+const VALIDITY: Duration = Duration::days(5 * 365);
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Rendering etcd manifests...");
+    let certs = Certificates::load_or_make(c)?;
+    let resources = c.path(etcd::BOOTSTRAP_RESOURCES);
+    c.write(&resources.join("ca.crt"), &certs.signer.cert, 0o600)?;
+    for (name, contents) in &certs.all {
+        c.write(&resources.join("etcd-all-certs").join(name), contents, 0o600)?;
+    }
+    c.write(&c.dir("tls/etcd-ca-bundle.crt"), &certs.signer.cert, 0o600)?;
+    c.write(&c.dir("tls/etcd-client.crt"), &certs.client.cert, 0o600)?;
+    c.write(&c.dir("tls/etcd-client.key"), &certs.client.key, 0o600)?;
+    manifests(c, &certs)?;
+
+    let member = (etcd::BOOTSTRAP_MEMBER.to_string(), c.address);
+    let config = etcd::config(&member.0, member.1, std::slice::from_ref(&member), true, Place::Bootstrap);
+    c.write(&resources.join("etcd.yaml"), to_yaml(&config), 0o600)?;
+    c.start_pod("etcd-member-pod.yaml", &etcd::bootstrap_pod(&c.release)?)?;
+    Ok(Outcome::Done)
+}
+
+struct Certificates {
+    signer: CertKey,
+    client: CertKey,
+    /// File name → contents: peer and serving pairs of every member there will be.
+    all: BTreeMap<String, String>,
+}
+
+impl Certificates {
+    /// A run that was killed half-way goes on with the signer it already gave away.
+    fn load_or_make(c: &Context) -> Result<Self> {
+        let now = OffsetDateTime::now_utc();
+        let state = c.dir("tls/etcd-signer.json");
+        let signer = match std::fs::read(&state) {
+            Ok(bytes) => serde_json::from_slice(&bytes).context("tls/etcd-signer.json")?,
+            Err(_) => {
+                let cn = format!("openshift-etcd_etcd-signer@{}", now.unix_timestamp());
+                let spec = CaSpec { cn: &cn, ou: None, validity: VALIDITY };
+                let signer = new_ca(&spec, KeyAlgorithm::default(), now)?;
+                c.write(&state, serde_json::to_vec(&signer)?, 0o600)?;
+                signer
+            }
+        };
+        let leaf = |spec: LeafSpec| issue(&signer, &spec, KeyAlgorithm::default(), now);
+        let client = leaf(LeafSpec {
+            cn: "etcd-client",
+            organizations: vec!["etcd-client".into(), "system:etcd".into()],
+            usages: &[Usage::Client],
+            dns: vec![],
+            ips: vec![],
+            validity: VALIDITY,
+            append_parent: false,
+            key_usage: true,
+        })?;
+        let mut all = BTreeMap::new();
+        let members = c.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
+        for host in members {
+            let name = if host.role == Role::Bootstrap { "bootstrap" } else { &host.name };
+            for kind in ["peer", "serving"] {
+                let (dns, ips) = etcd::certificate_names(host.address);
+                let pair = leaf(LeafSpec {
+                    cn: &host.address.to_string(),
+                    organizations: vec![],
+                    usages: &[Usage::Server, Usage::Client],
+                    dns,
+                    ips,
+                    validity: VALIDITY,
+                    append_parent: true,
+                    key_usage: true,
+                })?;
+                all.insert(format!("etcd-{kind}-{name}.crt"), pair.cert);
+                all.insert(format!("etcd-{kind}-{name}.key"), pair.key);
+            }
+        }
+        Ok(Self { signer, client, all })
+    }
+}
+
+fn manifests(c: &Context, certs: &Certificates) -> Result<()> {
+    c.manifest("00_openshift-etcd-ns.yaml", &namespace(NS_ETCD))?;
+    let mut endpoints = config_map(NS_ETCD, "etcd-endpoints", &[]);
+    endpoints["metadata"]["annotations"] =
+        json!({"alpha.installer.openshift.io/etcd-bootstrap": c.address.to_string()});
+    c.manifest("00_etcd-endpoints-cm.yaml", &endpoints)?;
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": NS_ETCD, "name": "etcd"},
+        "spec": {"selector": {"app": "etcd"}, "ports": [{"name": "etcd", "port": ports::ETCD_CLIENT}]}});
+    c.manifest("openshift-etcd-svc.yaml", &service)?;
+    let ca = config_map(NS_ETCD, "etcd-ca-bundle", &[("ca-bundle.crt", &certs.signer.cert)]);
+    c.manifest("openshift-etcd-etcd-ca-bundle.yaml", &ca)?;
+    let signer = tls_secret(NS_ETCD, "etcd-signer", &certs.signer.cert, &certs.signer.key);
+    c.manifest("openshift-etcd-etcd-signer.yaml", &signer)?;
+    let client = tls_secret(NS_ETCD, "etcd-client", &certs.client.cert, &certs.client.key);
+    c.manifest("openshift-etcd-etcd-client.yaml", &client)?;
+    let all: Vec<_> = certs.all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    c.manifest("openshift-etcd-etcd-all-certs.yaml", &secret(NS_ETCD, "etcd-all-certs", "Opaque", &all))
+}

@@ -1,0 +1,67 @@
+//! Stage 7: the temporary API server, and the signers from which the masters' certificates will be made.
+
+use super::{config_map, namespace, secret, tls_secret};
+use crate::{Context, Outcome};
+use anyhow::Result;
+use seedling_components::{Place, kube_apiserver};
+use seedling_steps::Stage;
+use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS, NS_KAS_OPERATOR};
+
+pub const STAGE: Stage = Stage {
+    name: "kube-apiserver-bootstrap",
+    done: Some("kube-apiserver-bootstrap"),
+    why: "masters need an API to join before they can run one",
+    reads: &["tls/*", "manifests/cluster-config.yaml"],
+    writes: &[
+        "bootstrap-manifests/kube-apiserver-pod.yaml",
+        "tls/bound-service-account-signing-key.*",
+        "manifests/openshift-kube-apiserver-*",
+    ],
+    check: "the pod's manifest and six signer secrets are written",
+};
+
+/// Secret in the operator's namespace ← signer of the installer.
+const SIGNERS: &[(&str, &str)] = &[
+    ("aggregator-client-signer", "aggregator-signer"),
+    ("kube-apiserver-to-kubelet-signer", "kube-apiserver-to-kubelet-signer"),
+    ("kube-control-plane-signer", "kube-control-plane-signer"),
+    ("loadbalancer-serving-signer", "kube-apiserver-lb-signer"),
+    ("localhost-serving-signer", "kube-apiserver-localhost-signer"),
+    ("service-network-serving-signer", "kube-apiserver-service-network-signer"),
+];
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Rendering kube-apiserver manifests...");
+    let bound = bound_key(c)?;
+    for (name, order) in [(NS_KAS_OPERATOR, "00"), (NS_KAS, "00")] {
+        c.manifest(&format!("{order}_{name}-ns.yaml"), &namespace(name))?;
+    }
+    for (name, signer) in SIGNERS {
+        let (cert, key) = (c.read(&format!("tls/{signer}.crt"))?, c.read(&format!("tls/{signer}.key"))?);
+        let object = tls_secret(NS_KAS_OPERATOR, name, &cert, &key);
+        c.manifest(&format!("openshift-kube-apiserver-{name}.yaml"), &object)?;
+    }
+    let keys = [("service-account.key", bound.0.as_str()), ("service-account.pub", bound.1.as_str())];
+    let object = secret(NS_KAS_OPERATOR, "next-bound-service-account-signing-key", "Opaque", &keys);
+    c.manifest("openshift-kube-apiserver-bound-key.yaml", &object)?;
+    let public = c.read("tls/service-account.pub")?;
+    let object =
+        config_map(NS_CONFIG_MANAGED, "sa-token-signing-certs", &[("service-account-001.pub", &public)]);
+    c.manifest("openshift-kube-apiserver-sa-token-signing-certs.yaml", &object)?;
+
+    let pod = kube_apiserver::pod(&c.config, &c.release, Place::Bootstrap, &c.address.to_string())?;
+    c.bootstrap_pod("kube-apiserver-pod.yaml", &pod)?;
+    Ok(Outcome::Done)
+}
+
+/// The key that signs tokens of pods: the user's if one came with the assets, else made here, once.
+fn bound_key(c: &Context) -> Result<(String, String)> {
+    const NAME: &str = "tls/bound-service-account-signing-key";
+    if let (Ok(key), Ok(public)) = (c.read(&format!("{NAME}.key")), c.read(&format!("{NAME}.pub"))) {
+        return Ok((key, public));
+    }
+    let pair = seedling_pki::rsa_keypair()?;
+    c.write(&c.dir(&format!("{NAME}.key")), &pair.key, 0o600)?;
+    c.write(&c.dir(&format!("{NAME}.pub")), &pair.public, 0o600)?;
+    Ok((pair.key, pair.public))
+}

@@ -1,0 +1,39 @@
+//! Stage 8: the temporary controllers; they sign kubelets' certificates and give nodes their pod networks.
+
+use super::{namespace, secret, tls_secret};
+use crate::{Context, Outcome};
+use anyhow::Result;
+use seedling_components::{Place, kube_controller_manager};
+use seedling_steps::Stage;
+use seedling_types::names::{NS_CONFIG, NS_KCM, NS_KCM_OPERATOR};
+
+pub const STAGE: Stage = Stage {
+    name: "kube-controller-manager-bootstrap",
+    done: Some("kube-controller-manager-bootstrap"),
+    why: "somebody must sign certificates, make service accounts and turn deployments into pods",
+    reads: &["tls/csr-signer.*", "tls/service-account.key"],
+    writes: &[
+        "bootstrap-manifests/kube-controller-manager-pod.yaml",
+        "manifests/openshift-kube-controller-manager-*",
+    ],
+    check: "the pod's manifest is written",
+};
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Rendering kube-controller-manager manifests...");
+    for name in [NS_KCM_OPERATOR, NS_KCM] {
+        c.manifest(&format!("00_{name}-ns.yaml"), &namespace(name))?;
+    }
+    for (name, signer) in [("csr-signer-signer", "kubelet-signer"), ("csr-signer", "csr-signer")] {
+        let (cert, key) = (c.read(&format!("tls/{signer}.crt"))?, c.read(&format!("tls/{signer}.key"))?);
+        let object = tls_secret(NS_KCM_OPERATOR, name, &cert, &key);
+        c.manifest(&format!("openshift-kube-controller-manager-{name}.yaml"), &object)?;
+    }
+    let key = c.read("tls/service-account.key")?;
+    let object =
+        secret(NS_CONFIG, "initial-service-account-private-key", "Opaque", &[("service-account.key", &key)]);
+    c.manifest("openshift-kube-controller-manager-initial-sa-key.yaml", &object)?;
+    let pod = kube_controller_manager::pod(&c.config, &c.release, Place::Bootstrap)?;
+    c.bootstrap_pod("kube-controller-manager-pod.yaml", &pod)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,26 @@
+//! Stage 9: the temporary scheduler, which places the first operators on the masters.
+
+use super::namespace;
+use crate::{Context, Outcome};
+use anyhow::Result;
+use seedling_components::{Place, kube_scheduler};
+use seedling_steps::Stage;
+use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
+
+pub const STAGE: Stage = Stage {
+    name: "kube-scheduler-bootstrap",
+    done: Some("kube-scheduler-bootstrap"),
+    why: "operators are pods, and pods need a node",
+    reads: &["release.json"],
+    writes: &["bootstrap-manifests/kube-scheduler-pod.yaml"],
+    check: "the pod's manifest is written",
+};
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Rendering kube-scheduler manifests...");
+    for name in [NS_SCHEDULER_OPERATOR, NS_SCHEDULER] {
+        c.manifest(&format!("00_{name}-ns.yaml"), &namespace(name))?;
+    }
+    c.bootstrap_pod("kube-scheduler-pod.yaml", &kube_scheduler::pod(&c.release, Place::Bootstrap)?)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,89 @@
+//! Stage 13: what a master is made of, and the server that hands it out.
+
+use crate::{Context, Outcome};
+use anyhow::Result;
+use seedling_components::machine_config::{
+    Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
+};
+use seedling_components::node::NodeParams;
+use seedling_components::pod::{host_path, mount};
+use seedling_steps::Stage;
+use seedling_types::paths;
+use serde_json::json;
+
+pub const STAGE: Stage = Stage {
+    name: "mco-bootstrap",
+    done: Some("mco-bootstrap"),
+    why: "a master knows nothing but this server's address and CA; all it needs comes from here",
+    reads: &[
+        "tls/root-ca.crt",
+        "tls/kube-apiserver-complete-client-ca-bundle.crt",
+        "tls/machine-config-server.*",
+        "auth/kubeconfig-kubelet",
+        "manifests/*machineconfig*",
+    ],
+    writes: &[
+        "/etc/mcs/bootstrap/*",
+        "/etc/mcs/kubeconfig",
+        "/etc/ssl/mcs/tls.*",
+        "/etc/kubernetes/manifests/machineconfigoperator-bootstrap-pod.yaml",
+        "manifests/*",
+    ],
+    check: "GET https://localhost:22623/healthz is 200",
+};
+
+pub async fn run(c: &Context) -> Result<Outcome> {
+    println!("Rendering MCO manifests...");
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(c.dir("openshift"))? {
+        let path = entry?.path();
+        texts.push((path.display().to_string(), std::fs::read_to_string(&path)?));
+    }
+    let (root_ca, kube_ca) =
+        (c.read("tls/root-ca.crt")?, c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")?);
+    let inputs = Inputs {
+        node: NodeParams {
+            domain: &c.config.domain,
+            release: &c.release,
+            cluster_dns: c.config.dns_address(),
+        },
+        root_ca: &root_ca,
+        kube_ca: &kube_ca,
+        extra: read_machine_configs(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?,
+    };
+    for (name, contents) in render_bootstrap(&inputs)? {
+        c.write(&c.path(paths::MCS_BOOTSTRAP).join(name), contents, 0o600)?;
+    }
+    for (name, contents) in cluster_manifests(&inputs)? {
+        c.write(&c.dir("manifests").join(name), contents, 0o600)?;
+    }
+    c.write(&c.path("/etc/mcs/kubeconfig"), c.read("auth/kubeconfig-kubelet")?, 0o600)?;
+    for part in ["crt", "key"] {
+        let pair = c.read(&format!("tls/machine-config-server.{part}"))?;
+        c.write(&c.path(paths::MCS_TLS).join(format!("tls.{part}")), pair, 0o600)?;
+    }
+    let volumes = [
+        ("mcs", "/etc/mcs", "Directory"),
+        ("tls", paths::MCS_TLS, "Directory"),
+        ("hosts", "/opt/openshift/hosts.yaml", "File"),
+    ];
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bootstrap-machine-config-operator", "namespace": seedling_types::names::NS_MCO},
+        "spec": {
+            "hostNetwork": true,
+            "terminationGracePeriodSeconds": 5,
+            "containers": [{
+                "name": "machine-config-server",
+                "image": c.release.image("seedling")?,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["/usr/bin/seedling", "machine-config-server", "bootstrap"],
+                "volumeMounts": volumes.map(|(name, path, _)| mount(name, path, true)),
+            }],
+            "volumes": volumes.map(|(name, path, kind)| host_path(name, path, kind)),
+        }
+    });
+    c.start_pod("machineconfigoperator-bootstrap-pod.yaml", &pod)?;
+    Ok(Outcome::Done)
+}
