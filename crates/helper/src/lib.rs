@@ -13,6 +13,9 @@ pub mod http;
 pub mod lb;
 mod net;
 pub mod registry;
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod testing;
 
 use events::EventLog;
 use seedling_types::HelperConfig;

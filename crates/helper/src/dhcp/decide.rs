@@ -135,5 +135,6 @@ fn lease(config: &HelperConfig, request: &Message, host: &Host, kind: MessageTyp
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 #[path = "tests.rs"]
 mod tests;

@@ -67,5 +67,6 @@ fn malformed(packet: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 #[path = "tests.rs"]
 mod tests;

@@ -132,5 +132,6 @@ async fn log(
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 #[path = "tests.rs"]
 mod tests;

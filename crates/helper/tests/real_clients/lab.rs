@@ -1,0 +1,233 @@
+//! Network namespaces on a bridge, and the helper's process inside; all gone when the value is dropped, also by a panic.
+
+use seedling_types::helper::{Forward, HelperEvent, HelperEventKind};
+use seedling_types::{ClusterDomain, HelperConfig, Host, Inventory, Role};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+pub const CONFIG_VARIABLE: &str = "SEEDLING_TEST_HELPER_CONFIG";
+pub const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+pub struct Lab {
+    prefix: String,
+    folder: tempfile::TempDir,
+    pub config: HelperConfig,
+    helper: Option<Child>,
+    inherited: Vec<OwnedFd>,
+}
+
+pub struct Output {
+    pub ok: bool,
+    pub text: String,
+}
+
+/// stdout; on failure with stderr.
+pub fn output(script: &str) -> Output {
+    let out = Command::new("sh").args(["-c", script]).output().unwrap();
+    let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
+    if !out.status.success() {
+        text += &String::from_utf8_lossy(&out.stderr);
+    }
+    Output { ok: out.status.success(), text }
+}
+
+fn must(script: &str) {
+    let out = output(&format!("set -e; {script}"));
+    assert!(out.ok, "{script}: {}", out.text);
+}
+
+fn check_machine() {
+    assert!(nix::unistd::geteuid().is_root(), "these tests make network namespaces: run them as root");
+    for program in ["ip", "nsenter", "busybox", "dig", "curl"] {
+        let found = output(&format!("command -v {program}")).ok;
+        assert!(
+            found,
+            "{program} is missing: apt-get install iproute2 util-linux busybox bind9-dnsutils curl"
+        );
+    }
+}
+
+impl Lab {
+    /// One namespace with the bridge, one a machine with `eth0`: up, with its MAC, without an address.
+    pub fn new(machines: &[&str]) -> Self {
+        check_machine();
+        let prefix =
+            format!("seedling-helper-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["ignition", "release/bin", "release/oci"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let at = |name: &str| folder.path().join(name);
+        let config = HelperConfig {
+            cluster_domain: ClusterDomain("ocp4.example.com".into()),
+            interface: "br0".into(),
+            address: HELPER,
+            network: "192.168.100.0/24".parse().unwrap(),
+            inventory: Inventory { hosts: hosts() },
+            ignition_dir: at("ignition"),
+            release_dir: at("release"),
+            events: at("events.jsonl"),
+            ready_file: at("ready"),
+            lease_seconds: None,
+            forwards: Vec::new(),
+        };
+        let lab = Self { prefix, folder, config, helper: None, inherited: Vec::new() };
+        let bridge = lab.namespace("bridge");
+        must(&format!(
+            "ip netns add {bridge}; ip -n {bridge} link set lo up
+             ip -n {bridge} link add br0 type bridge; ip -n {bridge} link set br0 up
+             ip -n {bridge} addr add {HELPER}/24 dev br0"
+        ));
+        for (i, name) in machines.iter().enumerate() {
+            let ns = lab.namespace(name);
+            let mac = lab.host(name).map_or("52:54:00:00:00:99", |h| &h.mac);
+            must(&format!(
+                "ip netns add {ns}; ip -n {ns} link set lo up
+                 ip link add name v{i} netns {bridge} type veth peer name eth0 netns {ns}
+                 ip -n {bridge} link set v{i} alias {name}; ip -n {bridge} link set v{i} master br0 up
+                 ip -n {ns} link set eth0 address {mac} up"
+            ));
+        }
+        lab
+    }
+
+    fn host(&self, name: &str) -> Option<&Host> {
+        self.config.inventory.by_name(name)
+    }
+
+    /// Gives every machine its address, for tests that are not about DHCP.
+    pub fn addresses(&self) {
+        for host in &self.config.inventory.hosts {
+            if Path::new("/run/netns").join(self.namespace(&host.name)).exists() {
+                must(&format!("ip -n {} addr add {}/24 dev eth0", self.namespace(&host.name), host.address));
+            }
+        }
+    }
+
+    pub fn namespace(&self, machine: &str) -> String {
+        format!("{}-{machine}", self.prefix)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Runs a shell line on a machine.
+    pub fn run(&self, machine: &str, script: &str) -> Output {
+        let script = script.replace('\'', "'\\''");
+        output(&format!("exec nsenter --net=/run/netns/{} sh -c '{script}'", self.namespace(machine)))
+    }
+
+    /// As if the machine's cable were pulled, and put back.
+    pub fn link(&self, machine: &str, state: &str) {
+        must(&format!("ip -n {} link set eth0 {state}", self.namespace(machine)));
+    }
+
+    pub fn forward(&mut self, listener: &TcpListener, to: SocketAddr) {
+        // A duplicate is inherited by children; the original is closed for them.
+        let fd = nix::unistd::dup(listener).unwrap();
+        self.config.forwards.push(Forward { fd: fd.as_raw_fd(), to });
+        self.inherited.push(fd);
+    }
+
+    fn spawn(&self, config: &HelperConfig, stderr: Stdio) -> Child {
+        let file = self.write("helper.yaml", serde_json::to_vec(config).unwrap());
+        Command::new("nsenter")
+            .arg(format!("--net=/run/netns/{}", self.namespace("bridge")))
+            .arg(std::env::current_exe().unwrap())
+            .args(["helper_process", "--exact", "--ignored", "--nocapture"])
+            .env(CONFIG_VARIABLE, file)
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap()
+    }
+
+    pub fn start(&mut self) {
+        self.helper = Some(self.spawn(&self.config, Stdio::inherit()));
+        let ready = self.config.ready_file.clone();
+        wait_until("the helper is ready", || ready.exists());
+    }
+
+    /// A helper that cannot start: what it says.
+    pub fn fail(&self, config: &HelperConfig) -> String {
+        let out = self.spawn(config, Stdio::piped()).wait_with_output().unwrap();
+        assert!(!out.status.success());
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    }
+
+    pub fn stop(&mut self) -> ExitStatus {
+        let mut helper = self.helper.take().unwrap();
+        let pid = nix::unistd::Pid::from_raw(helper.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        helper.wait().unwrap()
+    }
+
+    pub fn events(&self) -> Vec<HelperEventKind> {
+        let text = fs::read_to_string(&self.config.events).unwrap_or_default();
+        text.lines().filter_map(|l| Some(serde_json::from_str::<HelperEvent>(l).ok()?.what)).collect()
+    }
+
+    /// Waits until such an event was logged.
+    pub fn event(&self, wanted: impl Fn(&HelperEventKind) -> bool) {
+        let start = Instant::now();
+        while !self.events().iter().any(&wanted) {
+            assert!(start.elapsed() < PATIENCE, "no such event among {:#?}", self.events());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !met() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Some(helper) = &mut self.helper {
+            let _ = helper.kill();
+            let _ = helper.wait();
+        }
+        let namespaces = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        for name in namespaces.filter_map(|e| e.file_name().into_string().ok()) {
+            if name.starts_with(&format!("{}-", self.prefix)) {
+                let _ = Command::new("ip").args(["netns", "del", &name]).status();
+            }
+        }
+    }
+}
+
+fn hosts() -> Vec<Host> {
+    let host = |name: &str, role, last: u8| Host {
+        name: name.into(),
+        role,
+        mac: format!("52:54:00:00:00:{last}"),
+        address: Ipv4Addr::new(192, 168, 100, last),
+    };
+    vec![
+        host("bootstrap", Role::Bootstrap, 10),
+        host("master-0", Role::Master, 11),
+        host("master-1", Role::Master, 12),
+        host("worker-0", Role::Worker, 21),
+    ]
+}
