@@ -77,7 +77,7 @@ pub fn issue(
     let parent = first(&ca.cert)?;
     let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;
     let key = alg.generate()?;
-    let mut params = params(validity(&parent)?.not_before.to_datetime(), now + spec.validity);
+    let mut params = params(period(&parent)?.not_before.to_datetime(), now + spec.validity);
     organizations(&mut params.distinguished_name, spec)?;
     params.distinguished_name.push(DnType::CommonName, spec.cn);
     params.is_ca = IsCa::ExplicitNoCa;
@@ -105,7 +105,13 @@ pub fn issue(
 
 /// When the first certificate of a PEM file expires.
 pub fn not_after(cert_pem: &str) -> Result<OffsetDateTime, PkiError> {
-    Ok(validity(&first(cert_pem)?)?.not_after.to_datetime())
+    Ok(validity(cert_pem)?.1)
+}
+
+/// From when until when the first certificate of a PEM file is valid.
+pub fn validity(cert_pem: &str) -> Result<(OffsetDateTime, OffsetDateTime), PkiError> {
+    let period = period(&first(cert_pem)?)?;
+    Ok((period.not_before.to_datetime(), period.not_after.to_datetime()))
 }
 
 /// The first certificate of each input, joined. Upstream's nesting keeps only the first one, too.
@@ -153,6 +159,6 @@ fn first(pem: &str) -> Result<Pem, PkiError> {
     }
 }
 
-fn validity(pem: &Pem) -> Result<x509_parser::certificate::Validity, PkiError> {
+fn period(pem: &Pem) -> Result<x509_parser::certificate::Validity, PkiError> {
     Ok(pem.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?.validity().clone())
 }

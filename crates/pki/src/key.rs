@@ -1,6 +1,7 @@
 //! Private keys: ECDSA by default (small, fast to make), RSA where a peer asks for it.
 
 use crate::PkiError;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
     KeyPair as Key, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_RSA_SHA256,
     RsaKeySize,
@@ -39,7 +40,7 @@ impl KeyAlgorithm {
 pub struct KeyPair {
     /// PKCS#8 PEM.
     pub key: String,
-    /// PKIX PEM under the label `RSA PUBLIC KEY`, as upstream writes it; kube-apiserver reads both.
+    /// Service account: PKIX PEM under the label `RSA PUBLIC KEY`, as upstream writes it. SSH: one line.
     pub public: String,
 }
 
@@ -53,6 +54,18 @@ pub fn rsa_keypair() -> Result<KeyPair, PkiError> {
     let key = KeyAlgorithm::Rsa2048.generate()?;
     let public = unix(&key.public_key_pem()).replace(" PUBLIC KEY", " RSA PUBLIC KEY");
     Ok(KeyPair { key: unix(&key.serialize_pem()), public })
+}
+
+/// A key pair for SSH: PKCS#8 PEM, which OpenSSH reads for ECDSA, and a line for authorized_keys.
+pub fn ssh_keypair() -> Result<KeyPair, PkiError> {
+    let key = KeyAlgorithm::EcdsaP256.generate()?;
+    let (kind, curve) = ("ecdsa-sha2-nistp256", "nistp256");
+    let mut blob = Vec::new();
+    for part in [kind.as_bytes(), curve.as_bytes(), key.public_key_raw()] {
+        blob.extend((part.len() as u32).to_be_bytes());
+        blob.extend(part);
+    }
+    Ok(KeyPair { key: unix(&key.serialize_pem()), public: format!("{kind} {}", STANDARD.encode(blob)) })
 }
 
 /// PEM with line feeds only, whatever the encoder writes.

@@ -7,8 +7,8 @@ mod certificate;
 mod key;
 pub mod table;
 
-pub use certificate::{CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, not_after};
-pub use key::{KeyAlgorithm, KeyPair, rsa_keypair};
+pub use certificate::{CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, not_after, validity};
+pub use key::{KeyAlgorithm, KeyPair, rsa_keypair, ssh_keypair};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
@@ -18,4 +18,6 @@ pub enum PkiError {
     Pem(String),
     #[error("at most two organizations fit into a certificate, {0:?} has {1}")]
     Organizations(String, usize),
+    #[error("the table has no certificate {0:?}")]
+    Unknown(String),
 }

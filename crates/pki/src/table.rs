@@ -200,22 +200,37 @@ impl Leaf {
     }
 }
 
-/// The whole table, by file name.
-pub fn make_all(
+/// Makes the named certificate, and its signer, if they are not there yet.
+pub fn make(
+    file: &str,
+    made: &mut BTreeMap<String, CertKey>,
     cluster: &Cluster,
     alg: KeyAlgorithm,
     now: OffsetDateTime,
-) -> Result<BTreeMap<String, CertKey>, PkiError> {
-    let mut made = BTreeMap::new();
-    for signer in SIGNERS {
-        made.insert(signer.file.to_string(), signer.make(alg, now)?);
+) -> Result<(), PkiError> {
+    if made.contains_key(file) {
+        return Ok(());
     }
-    for leaf in LEAVES {
-        let Some(ca) = made.get(leaf.signer) else { continue }; // every signer is in the table: tested below
-        let pair = leaf.make(ca, cluster, alg, now)?;
-        made.insert(leaf.file.to_string(), pair);
-    }
-    Ok(made)
+    let pair = if let Some(signer) = SIGNERS.iter().find(|s| s.file == file) {
+        signer.make(alg, now)?
+    } else {
+        let leaf = LEAVES.iter().find(|l| l.file == file).ok_or_else(|| PkiError::Unknown(file.into()))?;
+        make(leaf.signer, made, cluster, alg, now)?;
+        leaf.make(&made[leaf.signer], cluster, alg, now)?
+    };
+    made.insert(file.to_string(), pair);
+    Ok(())
+}
+
+/// Completes the whole table, by file name.
+pub fn make_all(
+    made: &mut BTreeMap<String, CertKey>,
+    cluster: &Cluster,
+    alg: KeyAlgorithm,
+    now: OffsetDateTime,
+) -> Result<(), PkiError> {
+    let files = SIGNERS.iter().map(|s| s.file).chain(LEAVES.iter().map(|l| l.file));
+    files.into_iter().try_for_each(|file| make(file, made, cluster, alg, now))
 }
 
 /// The bundles of a made table, by file name.

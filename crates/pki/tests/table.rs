@@ -15,7 +15,9 @@ const NOW: OffsetDateTime = datetime!(2026-11-15 12:00:00 UTC);
 fn made(alg: KeyAlgorithm) -> BTreeMap<String, CertKey> {
     let domain = ClusterDomain::new("ocp4", "alchemy.com");
     let service_address = "172.30.0.1".parse().unwrap();
-    table::make_all(&Cluster { domain: &domain, service_address }, alg, NOW).unwrap()
+    let mut made = BTreeMap::new();
+    table::make_all(&mut made, &Cluster { domain: &domain, service_address }, alg, NOW).unwrap();
+    made
 }
 
 fn parse<T>(pem: &str, look: impl FnOnce(&X509Certificate) -> T) -> T {
