@@ -5,7 +5,6 @@
 
 mod apply;
 mod context;
-mod kubeconfig;
 mod plan;
 mod progress;
 mod release_image;

@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::stages::*;
 use anyhow::Result;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use seedling_steps::Stage;
 
 /// How a stage ended well.
@@ -18,7 +18,7 @@ pub enum Outcome {
 
 pub struct Step {
     pub stage: Stage,
-    pub run: for<'a> fn(&'a Context) -> BoxFuture<'a, Result<Outcome>>,
+    pub run: for<'a> fn(&'a Context) -> LocalBoxFuture<'a, Result<Outcome>>,
 }
 
 macro_rules! step {
