@@ -64,6 +64,7 @@ pub async fn run(config: HelperConfig) -> Result<(), HelperError> {
     let ready = config.ready_file.clone();
     // A file left by a killed predecessor must not say that we listen.
     remove(&ready)?;
+    allow_many_files();
     let (events, writer) = events::open(&config.events)?;
     let context = Context { config: Arc::new(config), events };
 
@@ -91,6 +92,15 @@ pub async fn run(config: HelperConfig) -> Result<(), HelperError> {
     servers.shutdown().await;
     writer.finish().await;
     outcome
+}
+
+/// Each relayed connection takes two descriptors, and many systems start processes with 1024.
+fn allow_many_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Not being allowed to is no reason not to start.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 /// The ready file appears whole or not at all: a reader may look at any instant.

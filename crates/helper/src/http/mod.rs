@@ -118,6 +118,5 @@ async fn log(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 #[path = "tests.rs"]
 mod tests;

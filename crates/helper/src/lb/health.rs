@@ -89,6 +89,5 @@ pub fn candidates(backends: &[Health], turn: usize, patience_over: bool) -> Vec<
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 #[path = "tests.rs"]
 mod tests;

@@ -15,7 +15,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use seedling_types::helper::HelperEventKind;
-use seedling_types::names::REGISTRY;
 use seedling_types::ports;
 use serde_json::{Value, json};
 use std::future::Future;
@@ -98,12 +97,10 @@ async fn tagged(layout: &Path, name: &str, tag: &str) -> Option<Digest> {
     find_tag(&serde_json::from_slice(&index).ok()?, name, tag)
 }
 
-/// The layout's index names images by a full reference, or by the tag alone.
+/// The layout holds one image a component, named by it, so there is one tag.
 fn find_tag(index: &Value, name: &str, tag: &str) -> Option<Digest> {
-    let references = [format!("{REGISTRY}/{name}:{tag}"), format!("{name}:{tag}"), tag.to_string()];
-    let manifests = index["manifests"].as_array()?;
-    let found =
-        references.iter().find_map(|r| manifests.iter().find(|m| m["annotations"][REF_NAME] == **r))?;
+    let component = name.rsplit('/').next().filter(|_| tag == "latest")?;
+    let found = index["manifests"].as_array()?.iter().find(|m| m["annotations"][REF_NAME] == component)?;
     Digest::parse(found["digest"].as_str()?)
 }
 

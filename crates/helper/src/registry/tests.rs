@@ -34,20 +34,16 @@ fn paths() {
 }
 
 #[test]
-fn tags_by_full_reference_first() {
-    let entry = |reference: &str, digit: char| json!({"digest": format!("sha256:{}", digit.to_string().repeat(64)), "annotations": {REF_NAME: reference}});
+fn latest_is_the_only_tag() {
     let index = json!({"manifests": [
-        {"digest": format!("sha256:{HEX}")},
-        entry("latest", '0'),
-        entry("seedling/etcd:latest", '1'),
-        entry("registry.seedling.internal/seedling/etcd:v3", '2'),
+        {"digest": format!("sha256:{}", "0".repeat(64))},
+        {"digest": format!("sha256:{HEX}"), "annotations": {REF_NAME: "etcd"}},
     ]});
-    let find = |name, tag| find_tag(&index, name, tag).map(|d| d.to_string()[7..8].to_string());
-    assert_eq!(find("seedling/etcd", "latest").as_deref(), Some("1"));
-    assert_eq!(find("seedling/etcd", "v3").as_deref(), Some("2"));
-    assert_eq!(find("seedling/pause", "latest").as_deref(), Some("0"));
+    let find = |name, tag| find_tag(&index, name, tag).map(|d| d.to_string());
+    assert_eq!(find("seedling/etcd", "latest"), Some(format!("sha256:{HEX}")));
     assert_eq!(find("seedling/etcd", "v4"), None);
-    assert_eq!(find_tag(&json!({}), "x", "latest"), None);
+    assert_eq!(find("seedling/pause", "latest"), None);
+    assert_eq!(find_tag(&json!({}), "seedling/etcd", "latest"), None);
 }
 
 #[test]

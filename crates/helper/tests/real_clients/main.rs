@@ -162,7 +162,7 @@ fn curl_pulls_an_image() {
     );
     let digest = store(manifest.as_bytes());
     let index = format!(
-        "{{\"manifests\":[{{\"digest\":\"{digest}\",\"annotations\":{{\"org.opencontainers.image.ref.name\":\"seedling/etcd:v3\"}}}}]}}"
+        "{{\"manifests\":[{{\"digest\":\"{digest}\",\"annotations\":{{\"org.opencontainers.image.ref.name\":\"etcd\"}}}}]}}"
     );
     lab.write("release/oci/index.json", index);
     lab.start();
@@ -181,7 +181,7 @@ fn curl_pulls_an_image() {
         assert!(head.lines().any(|l| l == line), "{line} is not in\n{head}");
     }
     assert_eq!(curl(&format!("@seedling/etcd/manifests/{digest}")), manifest);
-    assert_eq!(curl("@seedling/etcd/manifests/v3"), manifest);
+    assert_eq!(curl("@seedling/etcd/manifests/latest"), manifest);
     assert_eq!(curl(&format!("@any/name/blobs/{layer} | sha256sum")), format!("{}  -\n", &layer[7..]));
     assert_eq!(
         curl(&format!("-r 10-19 -o /dev/null -w '%{{http_code}} %{{size_download}}' @x/blobs/{layer}")),
