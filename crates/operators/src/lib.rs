@@ -4,6 +4,12 @@
 
 pub mod cluster_version;
 pub mod dns;
+pub mod etcd;
+pub mod inventory;
+pub mod kube_apiserver;
+pub mod kube_controller_manager;
+pub mod kube_scheduler;
 pub mod machine_approver;
 pub mod machine_config;
 pub mod network;
+pub mod static_pod;

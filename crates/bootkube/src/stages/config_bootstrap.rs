@@ -35,6 +35,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     }
     let inventory = config_map(NS_CONFIG, INVENTORY_CONFIGMAP, &[("hosts.yaml", &c.inventory.to_yaml())]);
     c.manifest("config-inventory.yaml", &inventory)?;
+    let release = serde_json::to_string(&c.release)?;
+    c.manifest("config-release.yaml", &config_map(NS_CONFIG, "release", &[("release.json", &release)]))?;
     let admin_ca = c.read("tls/admin-kubeconfig-ca-bundle.crt")?;
     let maps = [
         (NS_CONFIG, "admin-kubeconfig-client-ca", &admin_ca),

@@ -1,0 +1,197 @@
+//! Looks at etcd's members and does what `decide` says.
+
+use super::decide::{Action, State, decide};
+use crate::static_pod::Env;
+use crate::static_pod::certificates::{required_configmap, required_secret};
+use anyhow::{Context as _, Result};
+use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
+use seedling_cluster::{apply, get, patch_status};
+use seedling_types::names::NS_ETCD;
+use seedling_types::{Role, ports};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// While members come and go: a learner catches up within tens of milliseconds, and no event tells.
+const GROWING: Duration = Duration::from_millis(200);
+const SETTLED: Duration = Duration::from_secs(10);
+const MANAGER: &str = "seedling-etcd-members";
+
+pub async fn run(env: &Env) -> Result<()> {
+    let mut last = String::new();
+    loop {
+        let pause = match step(env, &mut last).await {
+            Ok(true) => SETTLED,
+            Ok(false) => GROWING,
+            Err(e) => {
+                let text = format!("{e:#}");
+                if text != last {
+                    tracing::warn!("members: {text}");
+                    last = text;
+                }
+                GROWING
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// True: nothing is left to do.
+async fn step(env: &Env, last: &mut String) -> Result<bool> {
+    let state = observe(env).await?;
+    let text = summary(&state);
+    if text != *last {
+        tracing::info!("members: {text}");
+        *last = text;
+    }
+    conditions(env, &state).await?;
+    let actions = decide(&state);
+    for action in &actions {
+        match act(env, &state, action).await {
+            Ok(()) => tracing::info!("members: {action:?} done"),
+            // "not in sync with leader" until the learner has caught up.
+            Err(e) if matches!(action, Action::Promote(_)) => tracing::debug!("{action:?}: {e:#}"),
+            Err(e) => return Err(e.context(format!("{action:?}"))),
+        }
+    }
+    Ok(actions.is_empty() && state.bootstrap().is_none())
+}
+
+async fn tls(env: &Env) -> Result<EtcdTls> {
+    let client = required_secret(&env.client, NS_ETCD, "etcd-client").await?;
+    let ca = required_configmap(&env.client, NS_ETCD, "etcd-ca-bundle").await?;
+    let take = |map: &BTreeMap<String, String>, key: &str| map.get(key).cloned().unwrap_or_default();
+    Ok(EtcdTls {
+        ca: take(&ca, "ca-bundle.crt"),
+        cert: take(&client, "tls.crt"),
+        key: take(&client, "tls.key"),
+    })
+}
+
+fn client_url(member: &Member) -> Option<String> {
+    let url = member.peer_urls.first()?;
+    let host = url.strip_prefix("https://")?.rsplit_once(':')?.0;
+    Some(format!("https://{host}:{}", ports::ETCD_CLIENT))
+}
+
+/// The members, as the first voter that answers knows them.
+pub async fn observe(env: &Env) -> Result<State> {
+    let tls = tls(env).await?;
+    let hosts = env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
+    let mut error = anyhow::anyhow!("the inventory names no member");
+    for host in hosts {
+        let endpoint = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
+        match ask(&endpoint, &tls).await {
+            Ok((members, leader)) => return judge(env, &tls, members, leader).await,
+            Err(e) => error = e,
+        }
+    }
+    Err(error.context("no etcd member answers"))
+}
+
+async fn ask(endpoint: &str, tls: &EtcdTls) -> Result<(Vec<Member>, u64)> {
+    let mut etcd = Etcd::connect(&[endpoint.to_string()], tls).await?;
+    let status = etcd.status().await?;
+    anyhow::ensure!(!status.learner && status.leader != 0, "{endpoint} is a learner or has no leader");
+    Ok((etcd.members().await?, status.leader))
+}
+
+async fn judge(env: &Env, tls: &EtcdTls, members: Vec<Member>, leader: u64) -> Result<State> {
+    let checks = members.iter().filter(|m| !m.name.is_empty()).map(|member| async move {
+        let url = client_url(member)?;
+        let mut etcd = Etcd::connect(&[url], tls).await.ok()?;
+        let status = etcd.status().await.ok()?;
+        (status.leader != 0).then_some(member.id)
+    });
+    let healthy = futures::future::join_all(checks).await.into_iter().flatten().collect();
+    let complete = get(&env.client, "v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
+    let bootstrap_complete = complete.is_some_and(|c| c["data"]["status"] == "complete");
+    let masters = env.inventory.masters().iter().map(|m| m.address).collect();
+    Ok(State { members, healthy, leader, masters, bootstrap_complete })
+}
+
+async fn act(env: &Env, state: &State, action: &Action) -> Result<()> {
+    let tls = tls(env).await?;
+    // The leader takes every change; only it can hand its office over.
+    let leader =
+        state.members.iter().find(|m| m.id == state.leader).context("the leader is not on the list")?;
+    let url = client_url(leader).context("the leader has no address")?;
+    let mut etcd = Etcd::connect(&[url], &tls).await?;
+    match action {
+        Action::AddLearner(url) => drop(etcd.add_learner(url).await?),
+        Action::Promote(id) => etcd.promote(*id).await?,
+        Action::MoveLeader(id) => etcd.move_leader(*id).await?,
+        Action::Remove(id) => etcd.remove(*id).await?,
+    }
+    Ok(())
+}
+
+fn summary(state: &State) -> String {
+    let each = state.members.iter().map(|m| {
+        let name = if m.name.is_empty() { m.peer_urls.first().map_or("?", String::as_str) } else { &m.name };
+        let kind = if m.learner { "learner" } else { "voter" };
+        let health = if state.healthy.contains(&m.id) { "healthy" } else { "silent" };
+        let leads = if m.id == state.leader { ", leads" } else { "" };
+        format!("{name} ({kind}, {health}{leads})")
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Conditions that bootkube and `wait-for` read, and the endpoints ConfigMap.
+async fn conditions(env: &Env, state: &State) -> Result<()> {
+    let live = get(&env.client, "operator.openshift.io/v1", "Etcd", None, "cluster").await?;
+    let live = live.context("there is no Etcd cluster")?;
+    let before = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let now = time::OffsetDateTime::now_utc().replace_nanosecond(0)?;
+    let now = now.format(&time::format_description::well_known::Rfc3339)?;
+    let condition = |kind: &str, status: bool, reasons: [&str; 2], messages: [&str; 2]| {
+        let text = if status { "True" } else { "False" };
+        let same = before.iter().find(|c| c["type"] == kind && c["status"] == text);
+        let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(&now).to_string();
+        let pick = |pair: [&str; 2]| if status { pair[0] } else { pair[1] }.to_string();
+        json!({"type": kind, "status": text, "reason": pick(reasons), "message": pick(messages), "lastTransitionTime": since})
+    };
+    let removed = state.bootstrap().is_none();
+    let conditions = [
+        condition(
+            "EtcdRunningInCluster",
+            state.running_in_cluster(),
+            ["EnoughEtcdMembers", "NotEnoughEtcdMembers"],
+            ["enough members found", "still waiting for three healthy etcd members"],
+        ),
+        condition(
+            "EtcdBootstrapMemberRemoved",
+            removed,
+            ["BootstrapMemberRemoved", "BootstrapMemberNotRemoved"],
+            ["etcd bootstrap member is removed", "bootstrap member is not removed"],
+        ),
+    ];
+    if conditions.iter().any(|c| !before.contains(c)) {
+        let status = json!({"apiVersion": "operator.openshift.io/v1", "kind": "Etcd", "metadata": {"name": "cluster"},
+            "status": {"conditions": conditions}});
+        patch_status(&env.client, MANAGER, &status).await?;
+    }
+    endpoints(env, state).await
+}
+
+/// Key: member id in hex; value: address. Learners and bootstrap are left out.
+async fn endpoints(env: &Env, state: &State) -> Result<()> {
+    let bootstrap = state.bootstrap().map(|m| m.id);
+    let data: BTreeMap<_, _> = (state.members.iter())
+        .filter(|m| !m.learner && Some(m.id) != bootstrap)
+        .filter_map(|m| {
+            Some((
+                format!("{:x}", m.id),
+                client_url(m)?.strip_prefix("https://")?.rsplit_once(':')?.0.to_string(),
+            ))
+        })
+        .collect();
+    let live =
+        get(&env.client, "v1", "ConfigMap", Some(NS_ETCD), "etcd-endpoints").await?.unwrap_or(Value::Null);
+    if live["data"] == json!(data) || (data.is_empty() && live["data"].is_null()) {
+        return Ok(());
+    }
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS_ETCD, "name": "etcd-endpoints"}, "data": data});
+    apply(&env.client, MANAGER, &object).await?;
+    Ok(())
+}

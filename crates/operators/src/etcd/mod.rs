@@ -1,0 +1,69 @@
+//! The etcd operator: a member on every master, by revision; members added, promoted, and the bootstrap member removed.
+
+mod decide;
+mod join;
+mod members;
+
+pub use join::{JoinArgs, join, wait_for_voter};
+
+use crate::static_pod::certificates::{required_configmap, required_secret};
+use crate::static_pod::{self, Desired, Env, Health, Names, Operand};
+use anyhow::Result;
+use kube::Client;
+use seedling_components::etcd;
+use seedling_types::Role;
+use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR};
+use std::collections::BTreeMap;
+
+const NAMES: Names = Names {
+    operator: "etcd",
+    kind: "Etcd",
+    namespace: NS_ETCD,
+    operator_namespace: NS_ETCD_OPERATOR,
+    pod: "etcd",
+    pod_configmap: etcd::POD_CONFIGMAP,
+};
+
+pub async fn run(client: Client) -> Result<()> {
+    let env = Env::load(client).await?;
+    let operand = Operand {
+        names: NAMES,
+        desired: |env| Box::pin(desired(env)),
+        health: |env, _| Box::pin(health(env)),
+    };
+    tokio::select! {
+        ended = static_pod::run(&env, &operand) => ended,
+        ended = members::run(&env) => ended,
+    }
+}
+
+async fn desired(env: &Env) -> Result<Desired> {
+    let certs = required_secret(&env.client, NS_ETCD, "etcd-all-certs").await?;
+    let ca = required_configmap(&env.client, NS_ETCD, "etcd-ca-bundle").await?;
+    // The list that a joining member asks; it must not change when bootstrap leaves, or every member would roll again.
+    let peers: Vec<_> = (env.inventory.hosts.iter())
+        .filter(|host| host.role != Role::Worker)
+        .map(|host| match host.role {
+            Role::Bootstrap => (etcd::BOOTSTRAP_MEMBER.to_string(), host.address),
+            _ => (host.name.clone(), host.address),
+        })
+        .collect();
+    Ok(Desired {
+        configmaps: BTreeMap::from([("etcd-ca-bundle".to_string(), ca)]),
+        secrets: BTreeMap::from([("etcd-all-certs".to_string(), certs)]),
+        pod: etcd::master_pod(&env.release, &peers)?,
+    })
+}
+
+async fn health(env: &Env) -> Health {
+    match members::observe(env).await {
+        Ok(state) => {
+            let (healthy, masters) = (state.healthy_master_voters(), env.inventory.masters().len());
+            Health {
+                working: healthy > masters / 2,
+                message: format!("{healthy} of {masters} masters' members are healthy voters"),
+            }
+        }
+        Err(e) => Health { working: false, message: format!("{e:#}") },
+    }
+}

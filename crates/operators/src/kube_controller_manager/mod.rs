@@ -1,0 +1,50 @@
+//! The kube-controller-manager operator: the controllers on every master, by revision, and the signer of kubelets' certificates.
+
+use crate::kube_scheduler::{client_kubeconfig, leader_is_a_master};
+use crate::static_pod::certificates::{required_configmap, required_secret, signer, tls_files};
+use crate::static_pod::{self, Desired, Env, Names, Operand};
+use anyhow::Result;
+use kube::Client;
+use seedling_components::{Place, kube_controller_manager};
+use seedling_types::names::{NS_CONFIG, NS_CONFIG_MANAGED, NS_KCM, NS_KCM_OPERATOR};
+use std::collections::BTreeMap;
+
+const NAMES: Names = Names {
+    operator: "kube-controller-manager",
+    kind: "KubeControllerManager",
+    namespace: NS_KCM,
+    operator_namespace: NS_KCM_OPERATOR,
+    pod: "kube-controller-manager",
+    pod_configmap: kube_controller_manager::POD_CONFIGMAP,
+};
+
+pub async fn run(client: Client) -> Result<()> {
+    let env = Env::load(client).await?;
+    let operand = Operand {
+        names: NAMES,
+        desired: |env| Box::pin(desired(env)),
+        health: |env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager")),
+    };
+    static_pod::run(&env, &operand).await
+}
+
+async fn desired(env: &Env) -> Result<Desired> {
+    let kubeconfig =
+        client_kubeconfig(env, NS_KCM, "kube-controller-manager-client", "system:kube-controller-manager")
+            .await?;
+    let (csr_signer, _) = signer(&env.client, NS_KCM_OPERATOR, "csr-signer").await?;
+    let key = required_secret(&env.client, NS_CONFIG, "initial-service-account-private-key").await?;
+    let ca = required_configmap(&env.client, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
+    Ok(Desired {
+        configmaps: BTreeMap::from([("serviceaccount-ca".to_string(), ca)]),
+        secrets: BTreeMap::from([
+            (
+                "controller-manager-kubeconfig".to_string(),
+                BTreeMap::from([("kubeconfig".to_string(), kubeconfig)]),
+            ),
+            ("csr-signer".to_string(), tls_files(&csr_signer)),
+            ("service-account-private-key".to_string(), key),
+        ]),
+        pod: kube_controller_manager::pod(&env.config, &env.release, Place::Master)?,
+    })
+}

@@ -1,0 +1,146 @@
+//! Which master gets the newest revision next. Pure.
+
+/// What is known of one master.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeView {
+    pub name: String,
+    /// The last revision that was seen ready there; 0: none yet.
+    pub current: i64,
+    pub running: Option<Static>,
+    pub installers: Vec<Installer>,
+}
+
+/// The mirror pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Static {
+    pub revision: i64,
+    pub ready: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installer {
+    pub revision: i64,
+    pub retry: i64,
+    pub failed: bool,
+    pub done: bool,
+}
+
+/// Installers of one revision that may fail on a node before a person is asked.
+const RETRIES: i64 = 20;
+
+impl NodeView {
+    /// Runs this revision, ready.
+    pub fn at(&self, revision: i64) -> bool {
+        self.running == Some(Static { revision, ready: true })
+    }
+    pub fn now_current(&self) -> i64 {
+        match self.running {
+            Some(Static { revision, ready: true }) => self.current.max(revision),
+            _ => self.current,
+        }
+    }
+    fn last_installer(&self, revision: i64) -> Option<&Installer> {
+        self.installers.iter().filter(|i| i.revision == revision).max_by_key(|i| i.retry)
+    }
+    /// An installer is at work, or has written what the kubelet has not started yet.
+    pub fn under_way(&self, revision: i64) -> bool {
+        !self.at(revision) && self.last_installer(revision).is_some_and(|i| !i.failed)
+    }
+    pub fn failed(&self, revision: i64) -> bool {
+        self.last_installer(revision).is_some_and(|i| i.failed)
+    }
+    fn retry(&self, revision: i64) -> i64 {
+        self.last_installer(revision).map_or(0, |i| i.retry + 1)
+    }
+}
+
+/// (master, retry number) of the installers to start now.
+///
+/// A master without any revision gets its first one at once: nothing is disturbed. Masters with an older revision roll one at a
+/// time, and only while all the others are ready.
+pub fn decide(nodes: &[NodeView], latest: i64) -> Vec<(String, i64)> {
+    if latest == 0 {
+        return vec![];
+    }
+    let wanting = |n: &&NodeView| !n.at(latest) && !n.under_way(latest) && n.retry(latest) <= RETRIES;
+    let fresh = |n: &NodeView| n.now_current() == 0 && n.running.is_none();
+    let start = |n: &NodeView| (n.name.clone(), n.retry(latest));
+    let mut chosen: Vec<_> = nodes.iter().filter(wanting).filter(|n| fresh(n)).map(start).collect();
+    let busy = nodes.iter().any(|n| n.under_way(latest) && !fresh(n));
+    if !busy && chosen.is_empty() {
+        let is_ready = |n: &NodeView| n.running.is_some_and(|s| s.ready);
+        let mut rest: Vec<_> = nodes.iter().filter(wanting).filter(|n| !fresh(n)).collect();
+        rest.sort_by_key(|n| (is_ready(n), n.now_current(), n.name.clone()));
+        let others_ready = |me: &NodeView| nodes.iter().all(|n| n.name == me.name || is_ready(n));
+        chosen.extend(rest.first().filter(|n| others_ready(n)).map(|n| start(n)));
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(
+        name: &str,
+        current: i64,
+        running: Option<(i64, bool)>,
+        installers: &[(i64, i64, bool, bool)],
+    ) -> NodeView {
+        NodeView {
+            name: name.into(),
+            current,
+            running: running.map(|(revision, ready)| Static { revision, ready }),
+            installers: (installers.iter())
+                .map(|&(revision, retry, failed, done)| Installer { revision, retry, failed, done })
+                .collect(),
+        }
+    }
+    fn names(chosen: Vec<(String, i64)>) -> Vec<String> {
+        chosen.into_iter().map(|(n, retry)| format!("{n}/{retry}")).collect()
+    }
+
+    #[test]
+    fn the_first_revision_goes_to_all_at_once() {
+        let nodes = [node("a", 0, None, &[]), node("b", 0, None, &[]), node("c", 0, None, &[])];
+        assert_eq!(names(decide(&nodes, 1)), ["a/0", "b/0", "c/0"]);
+        assert!(decide(&nodes, 0).is_empty());
+    }
+
+    #[test]
+    fn a_latecomer_does_not_wait() {
+        let nodes = [
+            node("a", 1, Some((1, true)), &[(1, 0, false, true)]),
+            node("b", 0, None, &[(1, 0, false, false)]),
+            node("c", 0, None, &[]),
+        ];
+        assert_eq!(names(decide(&nodes, 1)), ["c/0"]);
+    }
+
+    #[test]
+    fn later_revisions_roll_one_at_a_time() {
+        let at_one = |n: &str| node(n, 1, Some((1, true)), &[(1, 0, false, true)]);
+        assert_eq!(names(decide(&[at_one("a"), at_one("b"), at_one("c")], 2)), ["a/0"]);
+        let rolling = node("a", 1, Some((1, true)), &[(2, 0, false, false)]);
+        assert!(decide(&[rolling, at_one("b"), at_one("c")], 2).is_empty());
+        let restarting = node("a", 1, Some((2, false)), &[(2, 0, false, true)]);
+        assert!(decide(&[restarting, at_one("b"), at_one("c")], 2).is_empty());
+        let done = node("a", 1, Some((2, true)), &[(2, 0, false, true)]);
+        assert_eq!(names(decide(&[done, at_one("b"), at_one("c")], 2)), ["b/0"]);
+    }
+
+    #[test]
+    fn nobody_rolls_while_another_is_down() {
+        let at_one = |n: &str| node(n, 1, Some((1, true)), &[]);
+        let down = node("c", 1, Some((1, false)), &[]);
+        assert_eq!(names(decide(&[at_one("a"), at_one("b"), down.clone()], 2)), ["c/0"]);
+        let also_down = node("b", 1, Some((1, false)), &[]);
+        assert!(decide(&[at_one("a"), also_down, down], 2).is_empty());
+    }
+
+    #[test]
+    fn a_failed_installer_is_tried_again() {
+        let failed = node("a", 0, None, &[(1, 0, true, false)]);
+        assert_eq!(names(decide(&[failed], 1)), ["a/1"]);
+    }
+}

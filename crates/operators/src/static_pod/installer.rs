@@ -1,0 +1,135 @@
+//! The installer pod: writes one revision's files on one master, the manifest last.
+
+use super::{Desired, Names};
+use anyhow::{Context as _, Result};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::Client;
+use seedling_cluster::get;
+use seedling_steps::{write_atomic, write_atomic_if_changed};
+use seedling_types::release::MissingComponent;
+use seedling_types::{ReleaseInfo, paths};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub fn pod(
+    names: &Names,
+    release: &ReleaseInfo,
+    desired: &Desired,
+    node: &str,
+    revision: i64,
+    retry: i64,
+) -> Result<Value, MissingComponent> {
+    let name = match retry {
+        0 => format!("installer-{revision}-{node}"),
+        _ => format!("installer-{revision}-retry-{retry}-{node}"),
+    };
+    let list = |maps: Vec<&String>| maps.into_iter().cloned().collect::<Vec<_>>().join(",");
+    let from = |field: &str| json!({"fieldRef": {"fieldPath": field}});
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": names.namespace, "name": name,
+            "labels": {"app": "installer", "revision": revision.to_string(), "retry": retry.to_string()}},
+        "spec": {
+            "nodeName": node,
+            "hostNetwork": true,
+            "dnsPolicy": "Default",
+            "restartPolicy": "Never",
+            "serviceAccountName": "installer-sa",
+            "priorityClassName": "system-node-critical",
+            "terminationGracePeriodSeconds": 5,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{
+                "name": "installer",
+                "image": release.image("seedling")?,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["/usr/bin/seedling", "installer",
+                    format!("--namespace={}", names.namespace),
+                    format!("--pod={}", names.pod_configmap),
+                    format!("--revision={revision}"),
+                    format!("--configmaps={}", list(desired.configmaps.keys().collect())),
+                    format!("--secrets={}", list(desired.secrets.keys().collect()))],
+                "env": [{"name": "NODE_NAME", "valueFrom": from("spec.nodeName")},
+                    {"name": "NODE_IP", "valueFrom": from("status.hostIP")}],
+                "securityContext": {"privileged": true, "runAsUser": 0},
+                "volumeMounts": [{"name": "kubernetes", "mountPath": paths::ETC_KUBERNETES}],
+            }],
+            "volumes": [{"name": "kubernetes", "hostPath": {"path": paths::ETC_KUBERNETES, "type": "Directory"}}],
+        }
+    }))
+}
+
+pub struct InstallerArgs {
+    pub namespace: String,
+    /// ConfigMap with the manifest.
+    pub pod: String,
+    pub revision: i64,
+    pub configmaps: Vec<String>,
+    pub secrets: Vec<String>,
+    pub node_name: String,
+    pub node_ip: String,
+}
+
+/// Runs in the installer pod. Killed anywhere, it can run again: the manifest appears only when all it needs is there.
+pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
+    let dir = Path::new(paths::STATIC_POD_RESOURCES).join(format!("{}-{}", args.pod, args.revision));
+    for (kind, folder, names) in
+        [("ConfigMap", "configmaps", &args.configmaps), ("Secret", "secrets", &args.secrets)]
+    {
+        for name in names {
+            let object = fetch(client, args, kind, name).await?;
+            for (key, value) in object["data"].as_object().into_iter().flatten() {
+                let text = value.as_str().unwrap_or_default();
+                let contents =
+                    if kind == "Secret" { STANDARD.decode(text)? } else { text.as_bytes().to_vec() };
+                write_atomic(&dir.join(folder).join(name).join(key), contents, 0o600)?;
+            }
+        }
+    }
+    let pod = fetch(client, args, "ConfigMap", &args.pod).await?;
+    let pod = pod["data"]["pod.yaml"].as_str().context("the ConfigMap has no pod.yaml")?;
+    let pod = substitute(pod, args);
+    let file = format!("{}.yaml", args.pod);
+    write_atomic(&dir.join(&file), &pod, 0o600)?;
+    let written = write_atomic_if_changed(&Path::new(paths::STATIC_PODS).join(&file), &pod, 0o600)?;
+    tracing::info!(
+        "{file} of revision {} {}",
+        args.revision,
+        if written { "written" } else { "was there already" }
+    );
+    Ok(())
+}
+
+async fn fetch(client: &Client, args: &InstallerArgs, kind: &str, name: &str) -> Result<Value> {
+    let name = format!("{name}-{}", args.revision);
+    let found = get(client, "v1", kind, Some(&args.namespace), &name).await?;
+    found.with_context(|| format!("{kind} {}/{name} is missing", args.namespace))
+}
+
+fn substitute(pod: &str, args: &InstallerArgs) -> String {
+    pod.replace("REVISION", &args.revision.to_string())
+        .replace("NODE_NAME", &args.node_name)
+        .replace("NODE_IP", &args.node_ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_in_the_node() {
+        let args = InstallerArgs {
+            namespace: "n".into(),
+            pod: "etcd-pod".into(),
+            revision: 7,
+            configmaps: vec![],
+            secrets: vec![],
+            node_name: "master-0".into(),
+            node_ip: "192.168.100.11".into(),
+        };
+        assert_eq!(
+            substitute("etcd-pod-REVISION NODE_NAME NODE_IP", &args),
+            "etcd-pod-7 master-0 192.168.100.11"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Static pods on masters, by revision: what the etcd, kube-apiserver, kube-controller-manager and kube-scheduler operators
+//! have in common.
+//!
+//! In: an operand (names, and a function that makes its files). Out: revisions in the operand's namespace, installer pods that
+//! write them to the masters, the operator's status, a ClusterOperator.
+
+pub mod certificates;
+mod decide;
+mod installer;
+mod report;
+mod revision;
+
+pub use installer::{InstallerArgs, install};
+
+use crate::inventory;
+use anyhow::{Context as _, Result};
+use decide::{Installer, NodeView, Static, decide};
+use futures::future::BoxFuture;
+use kube::Client;
+use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
+use seedling_cluster::get;
+use seedling_components::ClusterConfig;
+use seedling_types::{Inventory, ReleaseInfo};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What never changes about an operand.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// ClusterOperator.
+    pub operator: &'static str,
+    /// Kind of the settings object `cluster` in operator.openshift.io/v1.
+    pub kind: &'static str,
+    pub namespace: &'static str,
+    pub operator_namespace: &'static str,
+    /// Name in the static pod's manifest; the mirror pod is `<pod>-<node>`.
+    pub pod: &'static str,
+    /// ConfigMap with the manifest, and name of the resource directory.
+    pub pod_configmap: &'static str,
+}
+
+/// All files of one revision.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Desired {
+    pub configmaps: BTreeMap<String, BTreeMap<String, String>>,
+    pub secrets: BTreeMap<String, BTreeMap<String, String>>,
+    pub pod: Value,
+}
+
+/// What an operator works with.
+pub struct Env {
+    pub client: Client,
+    pub config: ClusterConfig,
+    pub release: ReleaseInfo,
+    pub inventory: Inventory,
+}
+
+/// Whether the operand was seen working, and on how many masters; the text says what was seen.
+pub struct Health {
+    pub working: bool,
+    pub message: String,
+}
+
+pub struct Operand {
+    pub names: Names,
+    /// Makes the files; mints certificates where they are missing or old.
+    pub desired: for<'a> fn(&'a Env) -> BoxFuture<'a, Result<Desired>>,
+    /// Asks the operand itself.
+    pub health: for<'a> fn(&'a Env, &'a [String]) -> BoxFuture<'a, Health>,
+}
+
+/// Certificates and forgotten changes are looked at this often; everything else is a watch.
+const RESYNC: Duration = Duration::from_secs(60);
+/// While something is under way and nothing else wakes us: readiness of an operand is no event of the API.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+impl Env {
+    pub async fn load(client: Client) -> Result<Self> {
+        let inventory = inventory::wait(&client).await;
+        let map = get(&client, "v1", "ConfigMap", Some("kube-system"), "cluster-config-v1").await?;
+        let map = map.context("ConfigMap kube-system/cluster-config-v1 is missing")?;
+        let text =
+            map["data"]["install-config"].as_str().context("cluster-config-v1 has no install-config")?;
+        let config = ClusterConfig::from_install_config(text)?;
+        let release = release_info(&client).await?;
+        Ok(Self { client, config, release, inventory })
+    }
+}
+
+/// ConfigMap openshift-config/release: the release the cluster was grown from.
+async fn release_info(client: &Client) -> Result<ReleaseInfo> {
+    let map = get(client, "v1", "ConfigMap", Some("openshift-config"), "release").await?;
+    let map = map.context("ConfigMap openshift-config/release is missing")?;
+    let text = map["data"]["release.json"].as_str().context("ConfigMap release has no release.json")?;
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Runs for ever: watches, decides, acts.
+pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
+    let names = &operand.names;
+    let mut watched = Watched::start(&env.client, names);
+    loop {
+        let view = watched.view();
+        let busy = match view {
+            Some(view) => match sync(env, operand, &view).await {
+                Ok(busy) => busy,
+                Err(e) => {
+                    tracing::warn!("{}: {e:#}", names.operator);
+                    true
+                }
+            },
+            None => true,
+        };
+        watched.changed(if busy { PROGRESS } else { RESYNC }).await;
+    }
+}
+
+struct View {
+    masters: Vec<String>,
+    pods: BTreeMap<String, Value>,
+    settings: Value,
+}
+
+struct Watched {
+    nodes: Followed,
+    pods: Followed,
+    settings: Followed,
+}
+
+impl Watched {
+    fn start(client: &Client, names: &Names) -> Self {
+        let pods = Selection { namespace: Some(names.namespace.into()), ..Selection::all("v1", "Pod") };
+        Self {
+            nodes: follow(client, Selection::all("v1", "Node")),
+            pods: follow(client, pods),
+            settings: follow(client, Selection::one("operator.openshift.io/v1", names.kind, None, "cluster")),
+        }
+    }
+
+    fn view(&self) -> Option<View> {
+        let (nodes, pods, settings) = (self.nodes.now(), self.pods.now(), self.settings.now());
+        if !(nodes.synced && pods.synced && settings.synced) {
+            return None;
+        }
+        let settings = settings.objects.into_values().next()?;
+        let pods = pods.objects.into_values().map(|p| (name(&p).to_string(), p)).collect();
+        Some(View { masters: masters(&nodes), pods, settings })
+    }
+
+    async fn changed(&mut self, at_most: Duration) {
+        let changed = async {
+            tokio::select! {
+                _ = self.nodes.next() => {}
+                _ = self.pods.next() => {}
+                _ = self.settings.next() => {}
+            }
+        };
+        let _ = tokio::time::timeout(at_most, changed).await;
+    }
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn masters(nodes: &Snapshot) -> Vec<String> {
+    let is_master = |n: &&Value| n.pointer("/metadata/labels/node-role.kubernetes.io~1master").is_some();
+    nodes.objects.values().filter(is_master).map(|n| name(n).to_string()).collect()
+}
+
+/// True: something is under way.
+async fn sync(env: &Env, operand: &Operand, view: &View) -> Result<bool> {
+    let names = &operand.names;
+    let desired = (operand.desired)(env).await?;
+    let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
+    let latest = revision::ensure(&env.client, names, &desired, reason).await?;
+    let nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
+    for (node, retry) in decide(&nodes, latest) {
+        tracing::info!("{}: revision {latest} to {node}", names.operator);
+        let pod = installer::pod(names, &env.release, &desired, &node, latest, retry)?;
+        seedling_cluster::create_if_missing(&env.client, &pod).await?;
+    }
+    let health = (operand.health)(env, &view.masters).await;
+    report::report(env, names, &view.settings, &nodes, latest, &health).await?;
+    let settled = nodes.iter().all(|n| n.at(latest)) && nodes.len() == env.inventory.masters().len();
+    Ok(!(settled && health.working))
+}
+
+fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
+    let recorded = view.settings["status"]["nodeStatuses"].as_array().into_iter().flatten();
+    let recorded = recorded.into_iter().find(|n| n["nodeName"] == node);
+    let current = recorded.and_then(|n| n["currentRevision"].as_i64()).unwrap_or(0);
+    let running = view.pods.get(&format!("{}-{node}", names.pod)).map(|pod| Static {
+        revision: pod
+            .pointer("/metadata/labels/revision")
+            .and_then(Value::as_str)
+            .and_then(|r| r.parse().ok())
+            .unwrap_or(0),
+        ready: is_ready(pod),
+    });
+    let installers = view.pods.values().filter_map(|pod| installer_view(pod, node)).collect();
+    NodeView { name: node.into(), current, running, installers }
+}
+
+fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
+    if pod.pointer("/metadata/labels/app")? != "installer" || pod["spec"]["nodeName"] != node {
+        return None;
+    }
+    let number =
+        |label: &str| pod.pointer(&format!("/metadata/labels/{label}"))?.as_str()?.parse::<i64>().ok();
+    let ended = |phase: &str| pod["status"]["phase"] == phase;
+    Some(Installer {
+        revision: number("revision")?,
+        retry: number("retry").unwrap_or(0),
+        failed: ended("Failed"),
+        done: ended("Succeeded"),
+    })
+}
+
+pub(crate) fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.is_some_and(|c| c.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
+}

@@ -1,0 +1,91 @@
+//! A revision: copies of all files under numbered names, complete before anyone may use it.
+
+use super::{Desired, Names, name};
+use anyhow::Result;
+use kube::Client;
+use seedling_cluster::{apply, list};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+const READY: &str = "operator.openshift.io/revision-ready";
+const CONTENT: &str = "seedling.dev/revision-content";
+const MANAGER: &str = "seedling-revision";
+
+/// The newest complete revision; a new one is made when the files differ from it.
+pub async fn ensure(client: &Client, names: &Names, desired: &Desired, reason: &str) -> Result<i64> {
+    let content = digest(desired, reason);
+    let maps = list(client, "v1", "ConfigMap", Some(names.namespace), "").await?;
+    let (newest, newest_content) = newest(&maps);
+    if newest_content.as_deref() == Some(&content) {
+        return Ok(newest);
+    }
+    let next = newest + 1;
+    tracing::info!("{}: making revision {next}", names.operator);
+    apply(client, MANAGER, &status(names, next, "false", &content)).await?;
+    for (base, data) in &desired.configmaps {
+        apply(client, MANAGER, &object(names, "ConfigMap", &format!("{base}-{next}"), "data", json!(data)))
+            .await?;
+    }
+    for (base, data) in &desired.secrets {
+        apply(
+            client,
+            MANAGER,
+            &object(names, "Secret", &format!("{base}-{next}"), "stringData", json!(data)),
+        )
+        .await?;
+    }
+    let pod = json!({"pod.yaml": seedling_components::pod::to_yaml(&desired.pod)});
+    let pod_name = format!("{}-{next}", names.pod_configmap);
+    apply(client, MANAGER, &object(names, "ConfigMap", &pod_name, "data", pod)).await?;
+    apply(client, MANAGER, &status(names, next, "true", &content)).await?;
+    Ok(next)
+}
+
+fn object(names: &Names, kind: &str, name: &str, field: &str, data: Value) -> Value {
+    let metadata = json!({"namespace": names.namespace, "name": name});
+    let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});
+    object[field] = data;
+    object
+}
+
+fn status(names: &Names, revision: i64, ready: &str, content: &str) -> Value {
+    let data = json!({"revision": revision.to_string()});
+    let mut object = object(names, "ConfigMap", &format!("revision-status-{revision}"), "data", data);
+    object["metadata"]["annotations"] = json!({READY: ready, CONTENT: content});
+    object
+}
+
+/// Number and content of the newest revision that is complete; a half-made one is made again under the same number.
+fn newest(maps: &[Value]) -> (i64, Option<String>) {
+    let annotation = |m: &Value, key: &str| m["metadata"]["annotations"][key].as_str().map(str::to_string);
+    let revisions = maps.iter().filter_map(|m| {
+        let number = name(m).strip_prefix("revision-status-")?.parse::<i64>().ok()?;
+        (annotation(m, READY)? == "true").then(|| (number, annotation(m, CONTENT)))
+    });
+    revisions.max_by_key(|(number, _)| *number).unwrap_or((0, None))
+}
+
+fn digest(desired: &Desired, reason: &str) -> String {
+    let all = json!([desired.configmaps, desired.secrets, desired.pod, reason]);
+    Sha256::digest(all.to_string()).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_made_revision_does_not_count() {
+        let map = |n: i64, ready: &str| json!({"metadata": {"name": format!("revision-status-{n}"), "annotations": {READY: ready, CONTENT: format!("c{n}")}}});
+        assert_eq!(newest(&[map(1, "true"), map(2, "false")]), (1, Some("c1".into())));
+        assert_eq!(newest(&[map(9, "true"), map(10, "true")]), (10, Some("c10".into())));
+        assert_eq!(newest(&[json!({"metadata": {"name": "other"}})]), (0, None));
+    }
+
+    #[test]
+    fn content_decides() {
+        let desired = Desired::default();
+        assert_eq!(digest(&desired, ""), digest(&desired, ""));
+        assert_ne!(digest(&desired, ""), digest(&desired, "again"));
+    }
+}
