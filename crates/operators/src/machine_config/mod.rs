@@ -1,1 +1,5 @@
-//! machine_config
+//! The machine-config operator: pools, rendered configs, the server that hands them out, and what Nodes say of them.
+
+pub mod server;
+
+pub use server::{serve_bootstrap, serve_cluster};

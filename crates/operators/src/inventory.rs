@@ -1,0 +1,44 @@
+//! The inventory inside the cluster: which machines belong to it.
+
+use kube::Client;
+use seedling_cluster::follow::{Selection, follow};
+use seedling_cluster::{ClusterError, get};
+use seedling_types::Inventory;
+use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG};
+use serde_json::Value;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum InventoryError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("ConfigMap {NS_CONFIG}/{INVENTORY_CONFIGMAP}: {0}")]
+    Unusable(String),
+}
+
+pub async fn read(client: &Client) -> Result<Inventory, InventoryError> {
+    let found = get(client, "v1", "ConfigMap", Some(NS_CONFIG), INVENTORY_CONFIGMAP).await?;
+    parse(&found.ok_or_else(|| InventoryError::Unusable("it is not there".into()))?)
+}
+
+/// Waits until it is there: an operator may be quicker than the manifests it lives on.
+pub async fn wait(client: &Client) -> Inventory {
+    let mut followed =
+        follow(client, Selection::one("v1", "ConfigMap", Some(NS_CONFIG), INVENTORY_CONFIGMAP));
+    loop {
+        match followed.next().await.objects.values().next().map(parse) {
+            Some(Ok(inventory)) => return inventory,
+            Some(Err(e)) => tracing::warn!("{e}"),
+            None => tracing::info!("waiting for ConfigMap {NS_CONFIG}/{INVENTORY_CONFIGMAP}"),
+        }
+    }
+}
+
+pub fn parse(config_map: &Value) -> Result<Inventory, InventoryError> {
+    let text = config_map["data"]["hosts.yaml"].as_str();
+    let text = text.ok_or_else(|| InventoryError::Unusable("it has no hosts.yaml".into()))?;
+    Inventory::parse(text).map_err(|errors| {
+        let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        InventoryError::Unusable(all.join("; "))
+    })
+}

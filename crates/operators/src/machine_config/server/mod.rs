@@ -1,0 +1,211 @@
+//! The machine-config server: hands a machine the config of its role, in the Ignition version it asks for.
+//!
+//! In: a pool's rendered MachineConfig. Out: HTTP on 22623 (TLS) and 22624 (plain, loopback only), and a line in the log for
+//! every request. Paths, statuses and version negotiation are upstream's.
+
+mod document;
+mod route;
+mod source;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::Response;
+use axum_server::{Handle, tls_rustls::RustlsConfig};
+use route::{Route, route};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use seedling_ignition::translate::negotiate;
+use seedling_types::{Inventory, ports};
+pub use source::Source;
+use source::SourceError;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Requests in flight when the pod is told to stop may take this long.
+const GRACE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error("the serving certificate in {dir}: {message}")]
+    Certificate { dir: String, message: String },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+}
+
+#[derive(Clone)]
+pub struct Listen {
+    pub tls: SocketAddr,
+    pub plain: SocketAddr,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        let on = |ip: Ipv4Addr, port| SocketAddr::new(ip.into(), port);
+        Self {
+            tls: on(Ipv4Addr::UNSPECIFIED, ports::MCS),
+            plain: on(Ipv4Addr::LOCALHOST, ports::MCS_LOOPBACK),
+        }
+    }
+}
+
+/// On the bootstrap node, from files; `inventory` only puts names into the log.
+pub async fn serve_bootstrap(
+    base: &Path,
+    tls_dir: &Path,
+    kubeconfig: &Path,
+    inventory: Inventory,
+) -> Result<(), ServeError> {
+    let source = Source::Bootstrap { base: base.into(), kubeconfig: kubeconfig.into() };
+    serve(source, tls_dir, inventory, Listen::default(), Handle::new(), Handle::new()).await
+}
+
+/// On a master, from the API.
+pub async fn serve_cluster(client: kube::Client, api_server: &str, tls_dir: &Path) -> Result<(), ServeError> {
+    let inventory = crate::inventory::read(&client).await.unwrap_or_default();
+    let source = Source::Cluster { client, api_server: api_server.into() };
+    serve(source, tls_dir, inventory, Listen::default(), Handle::new(), Handle::new()).await
+}
+
+struct Server {
+    source: Source,
+    inventory: Inventory,
+}
+
+/// Serves until told to stop by SIGTERM; the handles say where it listens.
+pub async fn serve(
+    source: Source,
+    tls_dir: &Path,
+    inventory: Inventory,
+    listen: Listen,
+    tls: Handle<SocketAddr>,
+    plain: Handle<SocketAddr>,
+) -> Result<(), ServeError> {
+    let config = RustlsConfig::from_config(Arc::new(tls_config(tls_dir)?));
+    let server = Arc::new(Server { source, inventory });
+    let app =
+        Router::new().fallback(answer).with_state(server).into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(stop_on_signal([tls.clone(), plain.clone()]));
+    let failed = |address| move |source| ServeError::Listen { address, source };
+    let secure = axum_server::bind_rustls(listen.tls, config).handle(tls).serve(app.clone());
+    let loopback = axum_server::bind(listen.plain).handle(plain).serve(app);
+    tracing::info!("serving configs on {} (TLS) and {} (plain)", listen.tls, listen.plain);
+    tokio::try_join!(async { secure.await.map_err(failed(listen.tls)) }, async {
+        loopback.await.map_err(failed(listen.plain))
+    },)?;
+    Ok(())
+}
+
+async fn stop_on_signal(handles: [Handle<SocketAddr>; 2]) {
+    use tokio::signal::unix::{SignalKind, signal};
+    if let Ok(mut term) = signal(SignalKind::terminate()) {
+        term.recv().await;
+        tracing::info!("told to stop");
+        handles.iter().for_each(|h| h.graceful_shutdown(Some(GRACE)));
+    }
+}
+
+fn tls_config(dir: &Path) -> Result<rustls::ServerConfig, ServeError> {
+    let failed = |e: &dyn std::fmt::Display| ServeError::Certificate {
+        dir: dir.display().to_string(),
+        message: e.to_string(),
+    };
+    let chain = CertificateDer::pem_file_iter(dir.join("tls.crt")).map_err(|e| failed(&e))?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|e| failed(&e))?;
+    let key = PrivateKeyDer::from_pem_file(dir.join("tls.key")).map_err(|e| failed(&e))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let versions =
+        rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let mut config = (versions.map_err(|e| failed(&e))?.with_no_client_auth())
+        .with_single_cert(chain, key)
+        .map_err(|e| failed(&e))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+async fn answer(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    let (method, uri) = (request.method(), request.uri());
+    let mut served = String::new();
+    let response = match route(method, uri.path(), uri.query()) {
+        Route::Health => empty(StatusCode::OK),
+        Route::NotFound => empty(StatusCode::NOT_FOUND),
+        Route::MethodNotAllowed => empty(StatusCode::METHOD_NOT_ALLOWED),
+        Route::Redirect(to) => redirect(method, &to),
+        Route::Config(pool) => config(&server.source, &pool, request.headers(), &mut served).await,
+    };
+    let user_agent = request.headers().get(header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("-");
+    let host = match remote.ip() {
+        IpAddr::V4(address) => server.inventory.by_address(address).map_or("-", |h| &h.name),
+        IpAddr::V6(_) => "-",
+    };
+    let (path, status) = (uri.path(), response.status().as_u16());
+    if path == "/healthz" {
+        tracing::debug!(%remote, %method, path, status, "request");
+    } else {
+        tracing::info!(%remote, host, %method, path, user_agent, version = served, status, "request");
+    }
+    response
+}
+
+async fn config(source: &Source, pool: &str, headers: &HeaderMap, served: &mut String) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
+    let version = match negotiate(accept) {
+        Ok(version) => version,
+        Err(unsupported) => {
+            tracing::warn!("{unsupported}");
+            return empty(StatusCode::BAD_REQUEST);
+        }
+    };
+    *served = version.to_string();
+    let parts = match source.parts(pool).await {
+        Ok(parts) => parts,
+        Err(e) => {
+            tracing::warn!("pool {pool:?}: {e}");
+            return empty(match e {
+                SourceError::NotThere(_) => StatusCode::NOT_FOUND,
+                SourceError::Refused(_) | SourceError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            });
+        }
+    };
+    match document::document(&parts, version) {
+        Ok(config) => json(config.to_string()),
+        Err(e) => {
+            tracing::warn!("pool {pool:?}: {e}");
+            empty(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+fn json(body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
+
+fn redirect(method: &Method, to: &str) -> Response {
+    let page = format!("<a href=\"{to}\">Temporary Redirect</a>.\n\n");
+    let with_page = *method == Method::GET || *method == Method::HEAD;
+    let mut response = Response::new(if with_page { Body::from(page) } else { Body::empty() });
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    if with_page {
+        let html = header::HeaderValue::from_static("text/html; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, html);
+    }
+    if let Ok(to) = header::HeaderValue::from_str(to) {
+        response.headers_mut().insert(header::LOCATION, to);
+    }
+    response
+}
+
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
