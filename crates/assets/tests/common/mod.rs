@@ -1,0 +1,97 @@
+//! An asset directory with a config of the recorded cases and a release that names every component.
+#![expect(clippy::unwrap_used, reason = "tests")]
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use seedling_assets::{CreateError, Options, Outcome, Target, create};
+use seedling_types::ReleaseInfo;
+use seedling_types::release::Binary;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use time::{OffsetDateTime, macros::datetime};
+
+pub const NOW: OffsetDateTime = datetime!(2026-11-15 12:00:00 UTC);
+pub const SEED: &str = "seed004-clusterNetworks";
+
+pub const HOSTS: &str = "hosts:
+- {name: bootstrap, role: bootstrap, mac: '52:54:00:a4:db:5f', address: 192.168.100.10}
+- {name: master01, role: master, mac: '52:54:00:8b:a1:17', address: 192.168.100.11}
+- {name: master02, role: master, mac: '52:54:00:ea:8b:9d', address: 192.168.100.12}
+- {name: master03, role: master, mac: '52:54:00:f8:87:c7', address: 192.168.100.13}
+";
+
+pub struct Assets {
+    pub dir: TempDir,
+    release: TempDir,
+    pub now: OffsetDateTime,
+}
+
+impl Assets {
+    pub fn new(install_config: &str) -> Self {
+        let assets = Self { dir: TempDir::new().unwrap(), release: TempDir::new().unwrap(), now: NOW };
+        fs::write(assets.path("install-config.yaml"), install_config).unwrap();
+        let release = serde_json::to_string(&release()).unwrap();
+        fs::write(assets.release.path().join("release.json"), release).unwrap();
+        assets
+    }
+    pub fn of_case(case: &str) -> Self {
+        Self::new(&fs::read_to_string(data(case).join("install-config.yaml")).unwrap())
+    }
+    pub fn create(&self, target: Target) -> Result<Outcome, CreateError> {
+        let release = self.release.path().to_path_buf();
+        let options = Options { release, now: self.now, invoker: "user".into(), ..Options::default() };
+        create(target, self.dir.path(), &options)
+    }
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+    pub fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+    pub fn yaml(&self, name: &str) -> Value {
+        serde_saphyr::from_str(&self.read(name)).unwrap()
+    }
+    /// Every file below the directory, sorted.
+    pub fn tree(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        walk(self.dir.path(), self.dir.path(), &mut found);
+        found.sort();
+        found
+    }
+}
+
+fn walk(root: &Path, dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(root, &path, found);
+        } else {
+            found.push(path.strip_prefix(root).unwrap().display().to_string());
+        }
+    }
+}
+
+pub fn data(case: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(case)
+}
+
+/// Version 5.0.0, as the recorded installer reported.
+fn release() -> ReleaseInfo {
+    let names = ["seedling", "kubectl", "containerd", "containerd-shim-runc-v2", "ctr", "crictl", "kubelet"];
+    let image = |name: &str| format!("registry.seedling.internal/seedling/{name}@sha256:{}", "0".repeat(64));
+    let images = ["pause", "seedling"].iter().map(|name| (name.to_string(), image(name))).collect();
+    let binary = |name: &&str| (name.to_string(), Binary { sha512: "0".repeat(128), size: 1 });
+    ReleaseInfo {
+        version: "5.0.0".into(),
+        kubernetes_version: "1.36.4".into(),
+        release_image: image("release"),
+        images,
+        binaries: names.iter().map(binary).collect(),
+        components: Default::default(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Ignition files: accepted by the real validator, laid out as recorded, stable from run to run.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod common;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use common::{Assets, HOSTS, SEED, data};
+use seedling_assets::{Target, lab_kubeconfig};
+use seedling_ignition::Config;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+fn made() -> Assets {
+    let assets = Assets::of_case(SEED);
+    assets.write("hosts.yaml", HOSTS);
+    assets.create(Target::IgnitionConfigs).unwrap();
+    assets
+}
+
+/// Path → (mode, contents) of the files that are carried inside.
+fn files(assets: &Assets) -> BTreeMap<String, (u32, String)> {
+    let config: Config = serde_json::from_str(&assets.read("bootstrap.ign")).unwrap();
+    let inline = |file: seedling_ignition::File| {
+        let source = file.contents?.source?;
+        let url = source.starts_with("data:").then_some(source)?;
+        let (body, _) = data_url::DataUrl::process(&url).unwrap().decode_to_vec().unwrap();
+        Some((file.path, (file.mode?, String::from_utf8(body).unwrap())))
+    };
+    config.storage.files.into_iter().filter_map(inline).collect()
+}
+
+#[test]
+fn the_real_validator_accepts_every_file() {
+    let assets = made();
+    for name in ["bootstrap.ign", "master.ign", "worker.ign"] {
+        let run = Command::new("ignition-validate").arg(assets.path(name)).output();
+        let run = run.expect("ignition-validate must be installed (Debian package ignition)");
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.success() && said.is_empty(), "{name}: {said}");
+    }
+}
+
+#[test]
+fn the_files_of_opt_openshift_are_those_recorded() {
+    let summary = fs::read_to_string(data(SEED).join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let recorded = summary["ignition"]["bootstrap.ign"]["files"].as_array().unwrap().iter();
+    // Tech-preview stages that the native profile does not have.
+    let absent = |path: &str| path.contains("konnectivity") || path.contains("egress-selector");
+    let recorded: BTreeMap<_, _> = recorded
+        .map(|file| (file[0].as_str().unwrap(), file[1].as_str().unwrap()))
+        .filter(|(path, _)| path.starts_with("/opt/openshift/") && !absent(path))
+        .collect();
+    let files = files(&made());
+    for (path, mode) in &recorded {
+        let (got, _) = files.get(*path).unwrap_or_else(|| panic!("{path} is missing"));
+        assert_eq!(&format!("0o{got:o}"), mode, "{path}");
+    }
+    let ours: BTreeSet<_> =
+        files.keys().map(String::as_str).filter(|path| path.starts_with("/opt/openshift/")).collect();
+    let extra: Vec<_> = ours.difference(&recorded.keys().copied().collect()).copied().collect();
+    assert_eq!(extra, ["/opt/openshift/hosts.yaml", "/opt/openshift/release.json"]);
+}
+
+#[test]
+fn overrides_list_every_object_but_machines_and_the_version_itself() {
+    let files = files(&made());
+    let version: Value =
+        serde_saphyr::from_str(&files["/opt/openshift/manifests/cvo-overrides.yaml"].1).unwrap();
+    let overrides = version["spec"]["overrides"].as_array().unwrap();
+    assert_eq!(overrides.len(), 13 + 4);
+    assert_eq!(
+        serde_json::to_string(&overrides[0]).unwrap(),
+        r#"{"group":"","kind":"ConfigMap","name":"cluster-config-v1","namespace":"kube-system","unmanaged":true}"#
+    );
+    assert!(!overrides.iter().any(|o| o["kind"] == "ClusterVersion" || o["kind"] == "MachineConfig"));
+    assert_eq!(files["/opt/openshift/original_cvo_overrides.patch"].1, r#"{"spec":{"overrides":null}}"#);
+}
+
+#[test]
+fn pointer_configs() {
+    let assets = made();
+    let root_ca = files(&assets)["/opt/openshift/tls/root-ca.crt"].1.clone();
+    for role in ["master", "worker"] {
+        let want = format!(
+            r#"{{"ignition":{{"config":{{"merge":[{{"source":"https://api-int.ocp4.alchemy.com:22623/config/{role}"}}]}},"security":{{"tls":{{"certificateAuthorities":[{{"source":"data:text/plain;charset=utf-8;base64,{}"}}]}}}},"version":"3.2.0"}}}}"#,
+            STANDARD.encode(&root_ca)
+        );
+        assert_eq!(assets.read(&format!("{role}.ign")), want);
+        let secret =
+            format!("/opt/openshift/openshift/99_openshift-cluster-api_{role}-user-data-secret.yaml");
+        assert!(files(&assets)[&secret].1.contains(&STANDARD.encode(&want)));
+    }
+}
+
+#[test]
+fn kubeconfigs() {
+    let assets = made();
+    let files = files(&assets);
+    let parse = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
+    let cases = [
+        (assets.yaml("auth/kubeconfig"), "https://api.ocp4.alchemy.com:6443", "admin", 3),
+        (
+            parse(&files["/opt/openshift/auth/kubeconfig"].1),
+            "https://api-int.ocp4.alchemy.com:6443",
+            "admin",
+            3,
+        ),
+        (
+            parse(&files["/opt/openshift/auth/kubeconfig-kubelet"].1),
+            "https://api-int.ocp4.alchemy.com:6443",
+            "kubelet",
+            3,
+        ),
+        (parse(&files["/opt/openshift/auth/kubeconfig-loopback"].1), "https://localhost:6443", "loopback", 1),
+        (
+            parse(&files["/etc/kubernetes/kubeconfigs/localhost.kubeconfig"].1),
+            "https://localhost:6443",
+            "loopback",
+            1,
+        ),
+    ];
+    for (config, server, user, authorities) in cases {
+        let cluster = &config["clusters"][0];
+        assert_eq!(
+            (cluster["name"].as_str(), cluster["cluster"]["server"].as_str()),
+            (Some("ocp4"), Some(server))
+        );
+        assert_eq!(config["current-context"], user);
+        assert_eq!(
+            config["contexts"][0],
+            serde_json::json!({ "context": { "cluster": "ocp4", "user": user }, "name": user })
+        );
+        let ca = STANDARD.decode(cluster["cluster"]["certificate-authority-data"].as_str().unwrap()).unwrap();
+        assert_eq!(String::from_utf8(ca).unwrap().matches("BEGIN CERTIFICATE").count(), authorities);
+        assert!(config["users"][0]["user"]["client-key-data"].is_string());
+        assert!(config.get("kind").is_none());
+    }
+    let lab =
+        lab_kubeconfig(&assets.read("auth/kubeconfig"), "https://127.0.0.1:40001", "api.ocp4.alchemy.com");
+    let cluster = parse(&lab)["clusters"][0]["cluster"].clone();
+    assert_eq!(
+        (cluster["server"].as_str(), cluster["tls-server-name"].as_str()),
+        (Some("https://127.0.0.1:40001"), Some("api.ocp4.alchemy.com"))
+    );
+}
+
+#[test]
+fn units_and_users() {
+    let config: Config = serde_json::from_str(&made().read("bootstrap.ign")).unwrap();
+    let units: BTreeMap<_, _> = config.systemd.units.iter().map(|u| (u.name.as_str(), u.enabled)).collect();
+    for enabled in [
+        "bootkube.service",
+        "kubelet.service",
+        "containerd.service",
+        "approve-csr.service",
+        "progress.service",
+    ] {
+        assert_eq!(units[enabled], Some(true), "{enabled}");
+    }
+    assert_eq!(units["release-image.service"], None);
+    let keys = &config.passwd.users[0].ssh_authorized_keys;
+    assert!(keys[0].ends_with("core@oracle") && keys[1].starts_with("ecdsa-sha2-nistp256 "));
+}
+
+#[test]
+fn identity_is_kept_and_edits_are_carried_along() {
+    let assets = Assets::of_case(SEED);
+    assets.create(Target::Manifests).unwrap();
+    let infra =
+        assets.yaml("manifests/cluster-infrastructure-02-config.yml")["status"]["infrastructureName"].clone();
+    let scheduler = "manifests/cluster-scheduler-02-config.yml";
+    assets.write(scheduler, &assets.read(scheduler).replace("true", "false"));
+    assets.write(
+        "openshift/99_mine.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: default}\n",
+    );
+    assets.write("openshift/readme.txt", "not a manifest");
+    let outcome = assets.create(Target::IgnitionConfigs).unwrap();
+    let said: BTreeSet<_> = outcome.messages.iter().map(|m| m.text.as_str()).collect();
+    for asset in [
+        "Common Manifests",
+        "Openshift Manifests",
+        "Master Machines",
+        "Worker Machines",
+        "OpenShift Install (Manifests)",
+    ] {
+        assert!(said.contains(format!("Consuming {asset} from target directory").as_str()), "{said:?}");
+    }
+    let metadata: Value = serde_json::from_str(&assets.read("metadata.json")).unwrap();
+    assert_eq!(metadata["infraID"], infra);
+    let files = files(&assets);
+    assert!(files[&format!("/opt/openshift/{scheduler}")].1.contains("mastersSchedulable: false"));
+    assert!(files.contains_key("/opt/openshift/openshift/99_mine.yaml"));
+    let overrides = &files["/opt/openshift/manifests/cvo-overrides.yaml"].1;
+    assert!(overrides.contains("name: mine"));
+    assert_eq!(
+        assets.tree(),
+        [
+            ".openshift_install_state.json",
+            "000_capi-namespace.yaml",
+            "auth/kubeadmin-password",
+            "auth/kubeconfig",
+            "bootstrap.ign",
+            "master.ign",
+            "metadata.json",
+            "openshift/readme.txt",
+            "worker.ign"
+        ]
+    );
+    let before = assets.read("bootstrap.ign");
+    assets.create(Target::IgnitionConfigs).unwrap();
+    assert_eq!(assets.read("bootstrap.ign"), before, "a second run changes nothing");
+}
+
+#[test]
+fn another_install_config_is_another_cluster() {
+    let assets = Assets::of_case(SEED);
+    let text = assets.read("install-config.yaml");
+    assets.create(Target::Manifests).unwrap();
+    assets.write("install-config.yaml", &text.replace("ocp4", "other"));
+    let outcome = assets.create(Target::IgnitionConfigs).unwrap();
+    assert!(
+        outcome
+            .messages
+            .iter()
+            .any(|m| m.text.starts_with("Discarding the Common Manifests that was provided"))
+    );
+    let metadata: Value = serde_json::from_str(&assets.read("metadata.json")).unwrap();
+    assert_eq!(metadata["clusterName"], "other");
+    assert!(
+        files(&assets)["/opt/openshift/manifests/cluster-dns-02-config.yml"].1.contains("other.alchemy.com")
+    );
+}
+
+#[test]
+fn stale_assets_are_refused() {
+    let mut assets = made();
+    assets.now += time::Duration::days(2);
+    let error = assets.create(Target::IgnitionConfigs).unwrap_err();
+    assert_eq!(error.exit_code(), 1);
+    let text = error.to_string();
+    let line = "Bootstrap Ignition-Config Certificate kubelet-signer.crt expired at 2026-11-16T12:00:00Z.";
+    assert!(text.contains(line) && text.ends_with("certificates expired"), "{text}");
+}
+
+#[test]
+fn two_manifests_for_one_object_are_refused() {
+    let assets = Assets::of_case(SEED);
+    assets.create(Target::Manifests).unwrap();
+    assets.write("manifests/dup.yaml", &assets.read("manifests/cluster-dns-02-config.yml"));
+    let text = assets.create(Target::IgnitionConfigs).unwrap_err().to_string();
+    let want = "multiple manifests for group config.openshift.io kind DNS namespace  name cluster: \
+                manifests/cluster-dns-02-config.yml, manifests/dup.yaml";
+    assert!(text.ends_with(want), "{text}");
+    assert!(assets.path("manifests/dup.yaml").exists(), "nothing is lost");
+}

@@ -1,0 +1,93 @@
+//! Manifests against those that openshift-install made from the same install-config.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+use common::{Assets, SEED, data};
+use seedling_assets::Target;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn same_objects_as_recorded() {
+    for case in [SEED, "deprecated-networking"] {
+        let assets = Assets::of_case(case);
+        assets.create(Target::Manifests).unwrap();
+        for folder in ["manifests", "openshift"] {
+            let mut recorded = BTreeSet::new();
+            for entry in fs::read_dir(data(case).join(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                let name = format!("{folder}/{}", path.file_stem().unwrap().display());
+                let want: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+                same(&name, &assets.yaml(&name), &want);
+                recorded.insert(name);
+            }
+            let made: BTreeSet<_> =
+                assets.tree().into_iter().filter(|path| path.starts_with(folder)).collect();
+            assert_eq!(made, recorded);
+        }
+    }
+}
+
+/// Equal, but for what is new each time: IDs, keys, dates. Folding of long YAML lines does not count either.
+fn same(at: &str, got: &Value, want: &Value) {
+    match (got, want) {
+        (Value::Object(got), Value::Object(want)) => {
+            assert_eq!(got.keys().collect::<BTreeSet<_>>(), want.keys().collect::<BTreeSet<_>>(), "{at}");
+            want.iter().for_each(|(key, want)| same(&format!("{at}/{key}"), &got[key], want));
+        }
+        (Value::Array(got), Value::Array(want)) => {
+            assert_eq!(got.len(), want.len(), "{at}");
+            got.iter().zip(want).for_each(|(got, want)| same(at, got, want));
+        }
+        (Value::String(got), Value::String(want)) if at.ends_with("/install-config") => {
+            let parse = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
+            assert_eq!(parse(got), parse(want), "{at}");
+        }
+        (Value::String(got), Value::String(want)) => {
+            let fresh = want.starts_with('<')
+                || ["clusterID", "infrastructureName", "certificate-not-after", "certificate-not-before"]
+                    .iter()
+                    .any(|key| at.ends_with(key));
+            assert!(if fresh { !got.is_empty() } else { got == want }, "{at}: {got:?} instead of {want:?}");
+        }
+        _ => assert_eq!(got, want, "{at}"),
+    }
+}
+
+#[test]
+fn normalised_install_config() {
+    for case in [SEED, "deprecated-networking"] {
+        let assets = Assets::of_case(case);
+        assets.create(Target::InstallConfig).unwrap();
+        let want = fs::read_to_string(data(case).join("install-config.normalized.yaml")).unwrap();
+        let want: Value = serde_saphyr::from_str(&want).unwrap();
+        assert_eq!(assets.yaml("install-config.yaml"), want);
+    }
+}
+
+#[test]
+fn what_is_said_and_left_on_disk() {
+    let assets = Assets::of_case(SEED);
+    let outcome = assets.create(Target::Manifests).unwrap();
+    let dir = assets.dir.path().display();
+    let said: Vec<_> = outcome.messages.iter().map(|m| m.text.clone()).collect();
+    assert_eq!(said, [
+        "Consuming Install Config from target directory".to_string(),
+        "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings".into(),
+        "Successfully populated MCS CA cert information: root-ca 2036-11-12T12:00:00Z 2026-11-15T12:00:00Z".into(),
+        "Successfully populated MCS TLS cert information: root-ca 2036-11-12T12:00:00Z 2026-11-15T12:00:00Z".into(),
+        format!("Manifests created in: {dir}, {dir}/manifests and {dir}/openshift"),
+    ]);
+    assert!(!assets.path("install-config.yaml").exists());
+    assert_eq!(assets.read("000_capi-namespace.yaml"), "");
+    let mode = |name: &str| fs::metadata(assets.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(".openshift_install_state.json"), 0o600);
+    assert_eq!(mode("manifests/machine-config-server-ca-secret.yaml"), 0o600);
+    assert_eq!(mode("manifests/cluster-dns-02-config.yml"), 0o640);
+    assert_eq!(mode("manifests"), 0o750);
+    // The command that the instructions give people.
+    let edited = assets.read("manifests/cluster-scheduler-02-config.yml").replace("true", "false");
+    assert!(edited.contains("  mastersSchedulable: false\n"), "{edited}");
+}
