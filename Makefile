@@ -1,0 +1,46 @@
+# `make lab` grows a cluster, `make test` passes the tests. Both install what they need, and say what.
+CARGO   ?= cargo
+TARGET  := target/x86_64-unknown-linux-gnu/release
+BINARY  := $(TARGET)/seedling
+
+.PHONY: lab test check unit e2e bench docs release setup clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+setup:
+	@scripts/setup.sh
+
+$(BINARY): build
+.PHONY: build
+build: setup
+	$(CARGO) build --release --locked -p seedling
+
+release: build ## build the payload (once; later runs only make what changed)
+	$(BINARY) release build
+
+lab: release ## grow a highly available cluster on this machine
+	$(BINARY) lab up
+
+test: ## everything that must pass: format, lints, dependencies, unit and integration tests, a real bring-up
+	@scripts/test.sh
+
+check: setup ## format, lints, dependencies
+	@scripts/check.sh
+
+unit: setup ## unit and integration tests
+	$(CARGO) test --release --locked --workspace --exclude seedling-e2e
+
+e2e: release ## a real bring-up, asserted by asking the real components
+	$(CARGO) test --release --locked -p seedling-e2e -- --test-threads=1 --nocapture
+
+bench: release ## bring-up times of Seedling and of kubeadm on the same machines
+	$(CARGO) run --release --locked -p seedling-e2e --bin bench
+
+docs: build ## the book's generated pages
+	@echo "the book is plain Markdown: docs/README.md"
+
+clean: ## remove the lab and what cargo built; the cache under /var/cache/seedling stays
+	-[ -x $(BINARY) ] && $(BINARY) lab down
+	$(CARGO) clean

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# `make test`: stops at the first failure; prints how many tests passed.
+set -euo pipefail
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+step() { printf '\n== %s ==\n' "$1"; shift; "$@" 2>&1 | tee -a "$log"; }
+
+step "setup" scripts/setup.sh
+step "format, lints, dependencies" scripts/check.sh
+step "unit and integration tests" make --no-print-directory unit
+step "payload" make --no-print-directory release
+step "end to end" make --no-print-directory e2e
+
+passed=$(awk '/^test result: ok\./ {n += $4} END {print n + 0}' "$log")
+printf '\n%s tests passed\n' "$passed"
+[ "$passed" -gt 0 ]
