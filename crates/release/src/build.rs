@@ -55,10 +55,14 @@ pub fn build(options: &Options) -> Result<ReleaseInfo, ReleaseError> {
             "run in the repository, or give --source DIR (the repository's release/ folder)",
         ));
     }
-    fs::create_dir_all(&options.out).at(&options.out)?;
-    let lock = options.out.join(".lock");
+    for dir in [options.out.clone(), options.cache.join("go"), options.cache.join("debian")] {
+        fs::create_dir_all(&dir).at(&dir)?;
+    }
+    let lock = options.cache.join("release.lock");
     let held = fs::File::create(&lock).at(&lock)?;
     held.lock().at(&lock)?;
+    sweep(&options.cache.join("go"), UNFINISHED)?;
+    sweep(&options.cache.join("debian"), UNFINISHED)?;
     let before = fs::read(options.out.join("made.json"))
         .ok()
         .and_then(|b| serde_json::from_slice(&b).ok())
@@ -206,6 +210,20 @@ impl Build<'_> {
         }
         Ok(())
     }
+}
+
+/// Prefix of folders that become something only when they are renamed.
+pub const UNFINISHED: &str = ".unfinished-";
+
+/// Removes what an interrupted run left; the caller holds the lock.
+pub fn sweep(dir: &Path, prefix: &str) -> Result<(), ReleaseError> {
+    for entry in fs::read_dir(dir).at(dir)? {
+        let entry = entry.at(dir)?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            fs::remove_dir_all(entry.path()).at(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn find(programs: &BTreeMap<String, Source>, name: &str) -> Result<Source, ReleaseError> {

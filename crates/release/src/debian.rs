@@ -2,8 +2,10 @@
 //! system. Of their libraries only those the programs load go into an image.
 
 use crate::bill::System;
+use crate::build::UNFINISHED;
 use crate::error::{At, ReleaseError, output};
 use crate::gobuild::remove_older;
+use crate::oci::write_atomically;
 use crate::progress::Progress;
 use crate::retry::retrying;
 use crate::tree::{Source, Tree, hex};
@@ -34,19 +36,12 @@ impl Packages {
         let list = source.join("debian/packages");
         let text = fs::read_to_string(&list).at(&list)?;
         let wanted: Vec<_> = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).collect();
-        let uris = locate(&wanted).or_else(|_| {
-            progress.step("debian: reading the package lists");
-            retrying(progress, "apt-get update", || {
-                output(Command::new("apt-get").args(["-q", "update"]), HINT)
-            })?;
-            locate(&wanted)
-        })?;
         let parent = cache.join("debian");
-        fs::create_dir_all(&parent).at(&parent)?;
+        let uris = located(&wanted, &parent, progress)?;
         let done = parent.join(format!("root-{}", &hex(&Sha256::digest(&uris))[..16]));
         if !done.exists() {
             progress.step(format!("debian: unpacking {}", wanted.join(", ")));
-            let temporary = tempfile::tempdir_in(&parent).at(&parent)?;
+            let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&parent).at(&parent)?;
             let root = temporary.path().join("root");
             let files: Vec<_> = uris.lines().filter_map(|l| l.split_whitespace().next()).collect();
             let names: Vec<_> = files.iter().filter_map(|f| f.split('_').next()).collect();
@@ -167,6 +162,26 @@ impl Packages {
         let line = out.unwrap_or_default();
         line.split_whitespace().nth(1).map(|v| v.trim_start_matches('v').to_string()).unwrap_or_default()
     }
+}
+
+/// `locate`, asked again only when the machine's package lists have changed since.
+fn located(wanted: &[&str], parent: &Path, progress: &Progress) -> Result<String, ReleaseError> {
+    let lists = fs::metadata("/var/lib/apt/lists").and_then(|m| m.modified()).ok();
+    let asked = format!("{wanted:?} {lists:?}\n");
+    let file = parent.join("located");
+    if let Some(known) = fs::read_to_string(&file).ok().as_deref().and_then(|text| text.strip_prefix(&asked))
+    {
+        return Ok(known.to_string());
+    }
+    let uris = locate(wanted).or_else(|_| {
+        progress.step("debian: reading the package lists");
+        retrying(progress, "apt-get update", || {
+            output(Command::new("apt-get").args(["-q", "update"]), HINT)
+        })?;
+        locate(wanted)
+    })?;
+    write_atomically(&file, format!("{asked}{uris}").as_bytes())?;
+    Ok(uris)
 }
 
 /// One line a package to fetch: file name and digest. Needs no network where the package lists are there.

@@ -2,6 +2,7 @@
 //! its presence is the cache.
 
 use crate::bill::Group;
+use crate::build::UNFINISHED;
 use crate::error::{At, ReleaseError, output};
 use crate::progress::Progress;
 use crate::retry::retrying;
@@ -53,8 +54,7 @@ pub fn build(
     }
     progress.step(format!("{} {version}: building {}", group.dir, names(group)));
     let parent = cache.join("go");
-    fs::create_dir_all(&parent).at(&parent)?;
-    let temporary = tempfile::Builder::new().prefix(".building-").tempdir_in(&parent).at(&parent)?;
+    let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&parent).at(&parent)?;
     retrying(progress, group.dir, || {
         let mut command = go.command(&dir);
         command

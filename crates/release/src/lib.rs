@@ -22,7 +22,7 @@ mod tree;
 pub use build::{Options, build};
 pub use error::ReleaseError;
 pub use info::{Row, load, rows};
-pub use seed::seed_store;
+pub use seed::{clone_store, seed_store};
 
 use std::path::PathBuf;
 

@@ -134,6 +134,16 @@ impl Layout {
         Ok(())
     }
 
+    /// The index with only the given manifests.
+    pub fn index_of(&self, digests: &BTreeSet<String>) -> Result<Value, ReleaseError> {
+        let path = self.dir.join("index.json");
+        let mut index: Value = serde_json::from_slice(&fs::read(&path).at(&path)?).at(&path)?;
+        if let Some(manifests) = index["manifests"].as_array_mut() {
+            manifests.retain(|m| m["digest"].as_str().is_some_and(|d| digests.contains(d)));
+        }
+        Ok(index)
+    }
+
     /// Config and layers of an image.
     pub fn parts(&self, manifest: &str) -> Result<Vec<Blob>, ReleaseError> {
         #[derive(Deserialize)]

@@ -1,8 +1,11 @@
 //! containerd's folder with all images of a release imported and unpacked, made once and hard-linked into every lab node:
-//! importing on each node would cost seconds of CPU and a gigabyte apiece.
+//! importing on each node would cost seconds of CPU and a gigabyte apiece. A new store starts from the last one, so that a
+//! change of one image costs one import.
 
+use crate::build::sweep;
 use crate::error::{At, ReleaseError, output};
 use crate::info;
+use crate::oci::Layout;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_types::ReleaseInfo;
@@ -14,7 +17,8 @@ use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "k8s.io";
 /// containerd answers within a second; a loaded machine may take a few.
-const NO_ANSWER: Duration = Duration::from_secs(60);
+const NO_PROGRESS: Duration = Duration::from_secs(60);
+const MAKING: &str = ".making-";
 /// Older stores are kept for labs that still copy from them.
 const KEEP: usize = 2;
 
@@ -30,13 +34,42 @@ pub fn seed_store(release_dir: &Path, cache_dir: &Path) -> Result<PathBuf, Relea
     let digest = release.release_image.rsplit(':').next().unwrap_or_default();
     let done = parent.join(&digest[..digest.len().min(16)]);
     if !done.exists() {
-        let temporary = tempfile::Builder::new().prefix(".making-").tempdir_in(&parent).at(&parent)?;
+        sweep(&parent, MAKING)?;
+        let temporary = tempfile::Builder::new().prefix(MAKING).tempdir_in(&parent).at(&parent)?;
         let root = temporary.path().join("root");
+        if let Some(last) = stores(&parent)?.first() {
+            clone_store(last, &root)?;
+        }
         fill(&release, release_dir, &root)?;
         fs::rename(&root, &done).at(&done)?;
-        remove_older(&parent)?;
+        for old in stores(&parent)?.iter().skip(KEEP) {
+            fs::remove_dir_all(old).at(old)?;
+        }
     }
     Ok(done)
+}
+
+/// A store for one containerd: files are hard links, databases are its own.
+pub fn clone_store(from: &Path, to: &Path) -> Result<(), ReleaseError> {
+    output(Command::new("cp").arg("-al").arg(from).arg(to), "source and target must be on one file system")?;
+    let mut dirs = vec![to.to_path_buf()];
+    while let Some(dir) = dirs.pop() {
+        // Snapshots hold the images' own files.
+        if dir.file_name().is_some_and(|n| n == "snapshots" || n == "blobs") {
+            continue;
+        }
+        for entry in fs::read_dir(&dir).at(&dir)? {
+            let path = entry.at(&dir)?.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|e| e == "db") {
+                let own = path.with_extension("db.own");
+                fs::copy(&path, &own).at(&path)?;
+                fs::rename(&own, &path).at(&path)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn fill(release: &ReleaseInfo, release_dir: &Path, root: &Path) -> Result<(), ReleaseError> {
@@ -44,18 +77,26 @@ fn fill(release: &ReleaseInfo, release_dir: &Path, root: &Path) -> Result<(), Re
     let state = tempfile::Builder::new().prefix("seedling-seed-").tempdir().at("/tmp")?;
     let containerd = Containerd::start(&release_dir.join("bin"), root, state.path())?;
     let specs: BTreeSet<_> = release.images.values().chain([&release.release_image]).cloned().collect();
-    containerd.import(&release_dir.join("oci"))?;
-    // The CRI plugin learns of images by event and adds its own names (`sha256:<config>`); with them a node's containerd
-    // finds everything done. Images that differ only in layers have different configs, so counting is enough.
+    // Each image has two names: the pull spec, and `sha256:<config>`, which the CRI plugin adds when it learns of the image
+    // by event. With both there, a node's containerd finds everything done.
+    let layout = Layout::open(&release_dir.join("oci"))?;
+    let mut names = specs.clone();
+    for digest in specs.iter().filter_map(|s| manifest(s)) {
+        names.extend(layout.parts(digest)?.first().map(|config| config.digest.clone()));
+    }
+    let there = containerd.images()?;
+    containerd.remove(there.difference(&names))?;
+    containerd.import(&release_dir.join("oci"), &layout, specs.difference(&there))?;
     containerd.wait("all images known to the CRI plugin", || {
-        let names = containerd.images()?;
-        let missing = specs.iter().filter(|s| !names.contains(*s)).count();
-        let own = names.iter().filter(|n| n.starts_with("sha256:")).count();
-        Ok((missing == 0 && own >= specs.len())
-            .then_some(())
-            .ok_or(format!("{missing} missing, {own} of {} resolved", specs.len())))
+        let there = containerd.images().map_err(|e| e.to_string())?;
+        let missing = names.difference(&there).count();
+        if missing == 0 { Ok(()) } else { Err(format!("{missing} of {} names missing", names.len())) }
     })?;
     containerd.stop()
+}
+
+fn manifest(spec: &str) -> Option<&str> {
+    spec.rsplit_once('@').map(|(_, digest)| digest)
 }
 
 struct Containerd {
@@ -70,7 +111,10 @@ impl Containerd {
         fs::write(&config, configuration(root, state)).at(&config)?;
         let log = fs::File::create(state.join("log")).at(state)?;
         let program = bin.join("containerd");
-        let child = Command::new(&program)
+        // It ends with us, however we end.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM"])
+            .arg(&program)
             .arg("--config")
             .arg(&config)
             .stdin(Stdio::null())
@@ -79,8 +123,7 @@ impl Containerd {
             .spawn()
             .at(&program)?;
         let containerd = Self { child, bin: bin.into(), state: state.into() };
-        containerd
-            .wait("containerd answers", || Ok(containerd.images().map(drop).map_err(|e| e.to_string())))?;
+        containerd.wait("containerd answers", || containerd.images().map(drop).map_err(|e| e.to_string()))?;
         Ok(containerd)
     }
 
@@ -97,15 +140,36 @@ impl Containerd {
             .collect())
     }
 
-    /// The layout as a tar stream; each image gets the name in its annotation.
-    fn import(&self, oci: &Path) -> Result<(), ReleaseError> {
-        let mut tar = Command::new("tar")
-            .arg("-C")
-            .arg(oci)
-            .args(["-cf", "-", "."])
-            .stdout(Stdio::piped())
-            .spawn()
-            .at("tar")?;
+    fn remove<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), ReleaseError> {
+        let names: Vec<_> = names.collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        output(
+            self.ctr().args(["images", "remove", "--sync"]).args(names),
+            "remove the seed-store folder of the cache",
+        )
+        .map(drop)
+    }
+
+    /// Some images of the layout as a tar stream; each gets the name in its annotation.
+    fn import<'a>(
+        &self,
+        oci: &Path,
+        layout: &Layout,
+        specs: impl Iterator<Item = &'a String>,
+    ) -> Result<(), ReleaseError> {
+        let wanted: BTreeSet<_> = specs.filter_map(|s| Some(manifest(s)?.to_string())).collect();
+        let index = self.state.join("index.json");
+        fs::write(&index, layout.index_of(&wanted)?.to_string()).at(&index)?;
+        let mut blobs = BTreeSet::new();
+        for manifest in &wanted {
+            blobs.extend(layout.parts(manifest)?.into_iter().map(|b| b.digest).chain([manifest.clone()]));
+        }
+        let mut tar = Command::new("tar");
+        tar.args(["-cf", "-", "-C"]).arg(&self.state).arg("index.json").arg("-C").arg(oci).arg("oci-layout");
+        tar.args(blobs.iter().map(|digest| format!("blobs/{}", digest.replace(':', "/"))));
+        let mut tar = tar.stdout(Stdio::piped()).spawn().at("tar")?;
         let mut import = self.ctr();
         import.args(["images", "import", "-"]);
         if let Some(stream) = tar.stdout.take() {
@@ -117,26 +181,21 @@ impl Containerd {
     }
 
     /// Waits until `probe` is met; gives up when what it sees has not changed for a minute.
-    fn wait(
-        &self,
-        condition: &str,
-        probe: impl Fn() -> Result<Result<(), String>, ReleaseError>,
-    ) -> Result<(), ReleaseError> {
+    fn wait(&self, condition: &str, probe: impl Fn() -> Result<(), String>) -> Result<(), ReleaseError> {
         let (mut seen, mut since) = (String::new(), Instant::now());
-        loop {
-            let Err(now) = probe()? else { return Ok(()) };
+        while let Err(now) = probe() {
             if now != seen {
                 (seen, since) = (now, Instant::now());
-            } else if since.elapsed() > NO_ANSWER {
+            } else if since.elapsed() > NO_PROGRESS {
                 let log = fs::read_to_string(self.state.join("log")).unwrap_or_default();
-                let last = log.lines().rev().take(5).collect::<Vec<_>>().join("\n");
-                return Err(ReleaseError::invalid(
-                    format!("waited for: {condition}; last seen: {seen}"),
-                    format!("containerd said:\n{last}"),
-                ));
+                let lines: Vec<_> = log.lines().collect();
+                let last = lines[lines.len().saturating_sub(5)..].join("\n");
+                let what = format!("waited for: {condition}; last seen: {seen}");
+                return Err(ReleaseError::invalid(what, format!("containerd said:\n{last}")));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+        Ok(())
     }
 
     /// An orderly end, so that the databases are complete.
@@ -173,18 +232,16 @@ conf_dir = "{state}/cni"
     )
 }
 
-fn remove_older(parent: &Path) -> Result<(), ReleaseError> {
-    let mut stores = Vec::new();
+/// Finished stores, newest first.
+fn stores(parent: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(parent).at(parent)? {
         let entry = entry.at(parent)?;
         let metadata = entry.metadata().at(parent)?;
         if metadata.is_dir() && !entry.file_name().to_string_lossy().starts_with('.') {
-            stores.push((metadata.modified().at(parent)?, entry.path()));
+            found.push((metadata.modified().at(parent)?, entry.path()));
         }
     }
-    stores.sort();
-    for (_, path) in stores.iter().rev().skip(KEEP) {
-        fs::remove_dir_all(path).at(path)?;
-    }
-    Ok(())
+    found.sort();
+    Ok(found.into_iter().rev().map(|(_, path)| path).collect())
 }

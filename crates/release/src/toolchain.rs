@@ -1,6 +1,7 @@
 //! The Go toolchain, pinned. Any Go ≥ 1.21 fetches the pinned one by itself; an older Go (Debian's 1.19) can download it as
 //! a module, whose copy gets its run bits back.
 
+use crate::build::UNFINISHED;
 use crate::error::{At, ReleaseError, output};
 use crate::progress::Progress;
 use crate::retry::retrying;
@@ -66,8 +67,7 @@ fn fetch(into: &Path, progress: &Progress) -> Result<(), ReleaseError> {
     let downloaded: serde_json::Value = serde_json::from_str(&json).at(&module)?;
     let from = PathBuf::from(downloaded["Dir"].as_str().unwrap_or_default());
     let parent = into.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent).at(parent)?;
-    let temporary = tempfile::tempdir_in(parent).at(parent)?;
+    let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(parent).at(parent)?;
     let copy = temporary.path().join(GO);
     output(Command::new("cp").arg("-r").arg(&from).arg(&copy), "is the disk full?")?;
     output(Command::new("chmod").args(["-R", "u+w"]).arg(&copy), "")?;
