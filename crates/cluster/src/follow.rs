@@ -82,8 +82,7 @@ async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapsho
         }
         tokio::time::sleep(RETRY).await;
     };
-    let mut config = Config::default();
-    config.field_selector = selection.fields.clone();
+    let config = Config { field_selector: selection.fields.clone(), ..Config::default() };
     let mut events = pin!(watcher(api, config));
     // A new list replaces what was known only once it is complete.
     let mut listing = BTreeMap::new();

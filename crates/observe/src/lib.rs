@@ -1,1 +1,13 @@
-//! observe
+//! Watching a cluster grow: `wait-for`, with upstream's words and exit codes.
+//!
+//! In: a client and the asset directory's kubeconfig. Out: lines for people, milestones for programs, and an error that says
+//! which exit code it is.
+
+pub mod console;
+pub mod wait;
+
+pub use console::{Console, Level};
+pub use wait::{
+    InstallParams, Milestone, Progress, WaitError, bootstrap_complete, install_complete,
+    report_bootstrap_failure, report_install_failure,
+};

@@ -1,0 +1,104 @@
+//! `seedling wait-for`: follow a bootstrap or an installation to its end; upstream's words and exit codes.
+
+use clap::{Args, Subcommand};
+use seedling_observe::{Console, InstallParams, Level, Progress, WaitError};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Subcommand)]
+pub enum WaitForCommand {
+    /// Wait until the masters carry the cluster and the bootstrap machine may go
+    BootstrapComplete(WaitForArgs),
+    /// Wait until every cluster operator is available and done
+    InstallComplete(WaitForArgs),
+}
+
+#[derive(Args)]
+pub struct WaitForArgs {
+    /// The asset directory; its auth/kubeconfig is used
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// debug, info, warning or error
+    #[arg(long, default_value = "info")]
+    log_level: Level,
+    /// Seconds an operator must not have progressed to count as stable (upstream: 30)
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    stable_for: u64,
+}
+
+/// Upstream's, for an interrupted run.
+const INTERRUPTED: u8 = 8;
+
+pub async fn run(command: WaitForCommand) -> ExitCode {
+    let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
+    let mut console = Console::new(args.log_level, &args.dir);
+    let waited = tokio::select! {
+        waited = wait(&command, args, &mut console) => Some(waited),
+        () = interrupted() => None,
+    };
+    match waited {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Err(Failed::Waiting(e))) => e.exit_code().into(),
+        Some(Err(Failed::Start(message))) => {
+            console.say(Level::Fatal, &message);
+            ExitCode::FAILURE
+        }
+        None => {
+            console.say(Level::Warning, "Received interrupt signal");
+            INTERRUPTED.into()
+        }
+    }
+}
+
+enum Failed {
+    Start(String),
+    Waiting(WaitError),
+}
+
+async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Console) -> Result<(), Failed> {
+    let kubeconfig = args.dir.join("auth/kubeconfig");
+    let start = |e: String| Failed::Start(format!("loading kubeconfig: {e}"));
+    let url = server(&kubeconfig).map_err(start)?;
+    let client = seedling_cluster::connect(Some(&kubeconfig)).await.map_err(|e| start(e.to_string()))?;
+    let mut on = |progress| {
+        if let Progress::Line(level, text) = progress {
+            console.say(level, &text);
+        }
+    };
+    let error = match command {
+        WaitForCommand::BootstrapComplete(_) => {
+            let waited = seedling_observe::bootstrap_complete(&client, &url, &mut on).await;
+            let Err(error) = waited else { return Ok(()) };
+            seedling_observe::report_bootstrap_failure(&client, &error, &mut on).await;
+            error
+        }
+        WaitForCommand::InstallComplete(_) => {
+            let stable_for = Duration::from_secs(args.stable_for);
+            let params = InstallParams { api_url: &url, dir: &args.dir, stable_for };
+            let waited = seedling_observe::install_complete(&client, &params, &mut on).await;
+            let Err(error) = waited else { return Ok(()) };
+            seedling_observe::report_install_failure(&client, &error, &mut on).await;
+            error
+        }
+    };
+    Err(Failed::Waiting(error))
+}
+
+/// The API's address as people know it.
+fn server(kubeconfig: &std::path::Path) -> Result<String, String> {
+    let text =
+        std::fs::read_to_string(kubeconfig).map_err(|e| format!("open {}: {e}", kubeconfig.display()))?;
+    let config: serde_json::Value = serde_saphyr::from_str(&text).map_err(|e| e.to_string())?;
+    let server = config["clusters"][0]["cluster"]["server"].as_str();
+    server.map(str::to_string).ok_or_else(|| format!("{} names no server", kubeconfig.display()))
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,170 @@
+//! API up, bootstrap complete, bootstrap etcd member removed.
+
+use super::{API, BOOTSTRAP, Deadline, Milestone, Progress, WaitError, text};
+use crate::Level;
+use jiff::Zoned;
+use kube::Client;
+use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+const CONFIG: &str = "config.openshift.io/v1";
+const API_LIMIT: Duration = Duration::from_secs(20 * 60);
+const BOOTSTRAP_LIMIT: Duration = Duration::from_secs(45 * 60);
+const ASK_API: Duration = Duration::from_millis(500);
+
+/// `api_url` is only for the text; `client` knows where to ask.
+pub async fn bootstrap_complete(
+    client: &Client,
+    api_url: &str,
+    on: &mut impl FnMut(Progress),
+) -> Result<(), WaitError> {
+    let start = Instant::now();
+    api_up(client, api_url, on).await?;
+    let api = start.elapsed();
+    say(on, Level::Info, text::waiting(BOOTSTRAP_LIMIT, &Zoned::now(), "for bootstrapping to complete"));
+    let mut movement = Movement::new(client);
+    let map = Selection::one("v1", "ConfigMap", Some("kube-system"), "bootstrap");
+    let mut said = String::new();
+    let complete = |seen: &Snapshot, on: &mut dyn FnMut(Progress)| {
+        let Some(found) = seen.objects.get("kube-system/bootstrap") else { return false };
+        let status = found["data"]["status"].as_str();
+        let line = match status {
+            Some(status) => format!("Bootstrap status: {status}"),
+            None => "No status found in bootstrap configmap".into(),
+        };
+        if said != line {
+            said = line.clone();
+            on(Progress::Line(Level::Debug, line));
+        }
+        status == Some("complete")
+    };
+    movement.until(follow(client, map), complete, on).await?;
+    on(Progress::Reached(Milestone::BootstrapComplete));
+    say(on, Level::Info, "Waiting for the bootstrap etcd member to be removed...");
+    let etcd = Selection::one("operator.openshift.io/v1", "Etcd", None, "cluster");
+    let mut said = false;
+    let removed = |seen: &Snapshot, on: &mut dyn FnMut(Progress)| {
+        let Some(found) = seen.objects.get("cluster") else {
+            if !std::mem::replace(&mut said, true) {
+                let line = r#"Error getting etcd operator singleton, retrying: etcds.operator.openshift.io "cluster" not found"#;
+                on(Progress::Line(Level::Debug, line.into()));
+            }
+            return false;
+        };
+        condition(found, "EtcdBootstrapMemberRemoved").is_some_and(|c| c["status"] == "True")
+    };
+    movement.until(follow(client, etcd), removed, on).await?;
+    on(Progress::Reached(Milestone::BootstrapMemberRemoved));
+    say(on, Level::Info, "Bootstrap etcd member has been removed");
+    say(on, Level::Info, "It is now safe to remove the bootstrap resources");
+    say(on, Level::Debug, "Time elapsed per stage:");
+    say(on, Level::Debug, format!("Bootstrap Complete: {}", text::duration(start.elapsed())));
+    say(on, Level::Debug, format!("               API: {}", text::duration(api)));
+    say(on, Level::Info, format!("Time elapsed: {}", text::duration(start.elapsed())));
+    Ok(())
+}
+
+fn say(on: &mut impl FnMut(Progress), level: Level, text: impl Into<String>) {
+    on(Progress::Line(level, text.into()));
+}
+
+async fn api_up(client: &Client, url: &str, on: &mut impl FnMut(Progress)) -> Result<(), WaitError> {
+    say(
+        on,
+        Level::Info,
+        text::waiting(API_LIMIT, &Zoned::now(), &format!("for the Kubernetes API at {url}")),
+    );
+    let mut deadline = Deadline::new(API_LIMIT);
+    loop {
+        match client.apiserver_version().await {
+            Ok(version) => {
+                say(on, Level::Info, format!("API {} up", version.git_version));
+                on(Progress::Reached(Milestone::ApiUp(version.git_version)));
+                return Ok(());
+            }
+            Err(e) => {
+                let cause = innermost(&e);
+                if deadline.seen != cause {
+                    say(on, Level::Debug, format!("Still waiting for the Kubernetes API: {cause}"));
+                }
+                deadline.saw(cause);
+            }
+        }
+        if tokio::time::Instant::now() > deadline.at() {
+            return Err(WaitError::Bootstrap { cause: deadline.seen, hint: API });
+        }
+        tokio::time::sleep(ASK_API).await;
+    }
+}
+
+/// An error's wrappers repeat the address and say nothing more.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
+}
+
+/// Whatever shows that the cluster still grows: the version's message, operators' conditions, nodes.
+struct Movement {
+    sources: [Followed; 3],
+    deadline: Deadline,
+}
+
+impl Movement {
+    fn new(client: &Client) -> Self {
+        let sources = [
+            follow(client, Selection::one(CONFIG, "ClusterVersion", None, "version")),
+            follow(client, Selection::all(CONFIG, "ClusterOperator")),
+            follow(client, Selection::all("v1", "Node")),
+        ];
+        Self { sources, deadline: Deadline::new(BOOTSTRAP_LIMIT) }
+    }
+
+    async fn until(
+        &mut self,
+        mut followed: Followed,
+        mut met: impl FnMut(&Snapshot, &mut dyn FnMut(Progress)) -> bool,
+        on: &mut impl FnMut(Progress),
+    ) -> Result<(), WaitError> {
+        loop {
+            let seen = followed.now();
+            if seen.synced && met(&seen, on) {
+                return Ok(());
+            }
+            let summary = self.sources.each_ref().map(|s| summary(&s.state.borrow())).concat();
+            self.deadline.saw(summary);
+            let [version, operators, nodes] = &mut self.sources;
+            tokio::select! {
+                _ = followed.next() => {}
+                _ = version.next() => {}
+                _ = operators.next() => {}
+                _ = nodes.next() => {}
+                () = tokio::time::sleep_until(self.deadline.at()) => {
+                    let cause = format!("no progress for {}", text::duration(BOOTSTRAP_LIMIT));
+                    return Err(WaitError::Bootstrap { cause, hint: BOOTSTRAP });
+                }
+            }
+        }
+    }
+}
+
+/// Names, and statuses with their messages; not the times, which move by themselves.
+fn summary(seen: &Snapshot) -> String {
+    let mut text = String::new();
+    for (name, object) in &seen.objects {
+        text += name;
+        for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
+            for field in ["type", "status", "message"] {
+                text += condition[field].as_str().unwrap_or_default();
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,138 @@
+//! `wait-for bootstrap-complete` and `wait-for install-complete`: followed by watches, with deadlines that only count while
+//! nothing moves. Upstream's fixed limits are printed as they are, and mean: without progress.
+
+mod bootstrap;
+mod install;
+mod operators;
+mod text;
+
+pub use bootstrap::bootstrap_complete;
+pub use install::{InstallParams, install_complete};
+
+use crate::Level;
+use kube::Client;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::time::Instant;
+
+/// What a wait tells while it lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Line(Level, String),
+    Reached(Milestone),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Milestone {
+    /// With its version.
+    ApiUp(String),
+    BootstrapComplete,
+    BootstrapMemberRemoved,
+    Initialized,
+    OperatorsStable,
+}
+
+#[derive(Debug, Error)]
+pub enum WaitError {
+    /// The message says what a person should suspect; `cause` what was last seen.
+    #[error("{hint}")]
+    Bootstrap { cause: String, hint: &'static str },
+    #[error("{0}")]
+    Install(String),
+    #[error("These cluster operators were not stable: [{0}]")]
+    Unstable(String),
+}
+
+const API: &str = "Failed waiting for Kubernetes API. This error usually happens when there is a problem on the bootstrap \
+                   host that prevents creating a temporary control plane.";
+const BOOTSTRAP: &str = "Failed to wait for bootstrapping to complete. This error usually happens when there is a problem \
+                         with control plane hosts that prevents the control plane operators from creating the control plane.";
+
+impl WaitError {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            WaitError::Bootstrap { .. } => 5,
+            WaitError::Install(_) => 6,
+            WaitError::Unstable(_) => 7,
+        }
+    }
+}
+
+/// Counts only while what is seen stays the same.
+struct Deadline {
+    no_progress: Duration,
+    last: Instant,
+    seen: String,
+}
+
+impl Deadline {
+    fn new(no_progress: Duration) -> Self {
+        Self { no_progress, last: Instant::now(), seen: String::new() }
+    }
+    fn saw(&mut self, what: String) {
+        if self.seen != what {
+            self.seen = what;
+            self.last = Instant::now();
+        }
+    }
+    fn at(&self) -> Instant {
+        self.last + self.no_progress
+    }
+}
+
+/// What upstream prints when `bootstrap-complete` fails.
+pub async fn report_bootstrap_failure(client: &Client, error: &WaitError, on: &mut impl FnMut(Progress)) {
+    operators::tell_conditions(client, on).await;
+    let mut line = |level, text: &str| on(Progress::Line(level, text.into()));
+    line(Level::Info, "Use the following commands to gather logs from the cluster");
+    line(Level::Info, "seedling gather bootstrap --help");
+    if let WaitError::Bootstrap { cause, .. } = error {
+        line(Level::Error, &format!("Bootstrap failed to complete: {cause}"));
+    }
+    line(Level::Error, &error.to_string());
+}
+
+/// What upstream prints when `install-complete` fails.
+pub async fn report_install_failure(client: &Client, error: &WaitError, on: &mut impl FnMut(Progress)) {
+    if let WaitError::Install(_) = error {
+        operators::tell_conditions(client, on).await;
+        for text in [
+            "Cluster initialization failed because one or more operators are not functioning properly.",
+            "The cluster should be accessible for troubleshooting as detailed in the documentation linked below,",
+            "https://docs.openshift.com/container-platform/latest/support/troubleshooting/troubleshooting-installations.html",
+            "The 'wait-for install-complete' subcommand can then be used to continue the installation",
+        ] {
+            on(Progress::Line(Level::Error, text.into()));
+        }
+    }
+    on(Progress::Line(Level::Error, error.to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_upstreams() {
+        let bootstrap = WaitError::Bootstrap { cause: "x".into(), hint: API };
+        assert_eq!(bootstrap.exit_code(), 5);
+        assert!(bootstrap.to_string().starts_with("Failed waiting for Kubernetes API. This error usually"));
+        assert_eq!(WaitError::Install("x".into()).exit_code(), 6);
+        let unstable = WaitError::Unstable("dns, etcd".into());
+        assert_eq!(
+            (unstable.exit_code(), unstable.to_string().as_str()),
+            (7, "These cluster operators were not stable: [dns, etcd]")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_moves_with_progress() {
+        let mut deadline = Deadline::new(Duration::from_secs(60));
+        deadline.saw("1 of 3".into());
+        tokio::time::advance(Duration::from_secs(50)).await;
+        deadline.saw("1 of 3".into());
+        assert_eq!(deadline.at() - Instant::now(), Duration::from_secs(10));
+        deadline.saw("2 of 3".into());
+        assert_eq!(deadline.at() - Instant::now(), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,100 @@
+//! ClusterOperators: the lines about abnormal ones, and who still progresses.
+
+use super::Progress;
+use crate::Level;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a normal condition says; others are told. Error level for those that mean the operator does not work.
+pub fn lines(name: &str, operator: &Value) -> Vec<(Level, String)> {
+    let mut lines = Vec::new();
+    for condition in operator["status"]["conditions"].as_array().into_iter().flatten() {
+        let field = |f: &str| condition[f].as_str().unwrap_or_default();
+        let (kind, status) = (field("type"), field("status"));
+        let level = match (kind, status) {
+            ("Available", "True") | ("Upgradeable", "True") => continue,
+            ("Progressing" | "Degraded", "False") => continue,
+            ("Available", _) | ("Degraded", "True") => Level::Error,
+            _ => Level::Info,
+        };
+        let (reason, message) = (field("reason"), field("message"));
+        lines.push((level, format!("Cluster operator {name} {kind} is {status} with {reason}: {message}")));
+    }
+    lines
+}
+
+pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Progress)) {
+    match seedling_cluster::list(client, "config.openshift.io/v1", "ClusterOperator", None, "").await {
+        Ok(operators) => {
+            for operator in operators {
+                let name = operator["metadata"]["name"].as_str().unwrap_or_default();
+                lines(name, &operator).into_iter().for_each(|(level, text)| on(Progress::Line(level, text)));
+            }
+        }
+        Err(e) => {
+            let text = format!(
+                "Attempted to gather ClusterOperator status after wait failure: listing ClusterOperator objects: {e}"
+            );
+            on(Progress::Line(Level::Error, text));
+        }
+    }
+}
+
+/// Operators that do not say Progressing=False, or not for `stable_for` yet.
+pub fn unstable(operators: &BTreeMap<String, Value>, stable_for: Duration, now: Timestamp) -> Vec<String> {
+    let stable = |operator: &Value| {
+        let conditions = operator["status"]["conditions"].as_array();
+        let condition = conditions.into_iter().flatten().find(|c| c["type"] == "Progressing");
+        let Some(condition) = condition.filter(|c| c["status"] == "False") else { return false };
+        let since = condition["lastTransitionTime"].as_str().and_then(|t| t.parse::<Timestamp>().ok());
+        stable_for.is_zero() || since.is_some_and(|s| now.duration_since(s).unsigned_abs() >= stable_for)
+    };
+    operators.iter().filter(|(_, o)| !stable(o)).map(|(name, _)| name.clone()).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lines_as_recorded_from_upstream() {
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "reason": reason, "message": message});
+        let etcd = json!({"status": {"conditions": [
+            condition("Available", "False", "StaticPodsAvailable_ZeroNodesActive", "0 nodes are active"),
+            condition("Progressing", "True", "NodeInstaller", "3 nodes at 0"),
+            condition("Degraded", "True", "NodeController_MasterNodesReady", "bad\nsecond line"),
+            condition("Upgradeable", "True", "", ""),
+        ]}});
+        let authentication = json!({"status": {"conditions": [
+            condition("Available", "Unknown", "", ""), condition("RecentBackup", "False", "x", "y"),
+            condition("Degraded", "False", "", ""),
+        ]}});
+        let mut said = String::new();
+        for (name, operator) in [("etcd", etcd), ("authentication", authentication)] {
+            for (level, text) in lines(name, &operator) {
+                for line in text.lines() {
+                    said += &format!("level={} msg={line}\n", level.name());
+                }
+            }
+        }
+        assert_eq!(said, include_str!("../../tests/data/install-no-ingress-ca.operators.txt"));
+    }
+
+    #[test]
+    fn stable_means_not_progressing_long_enough() {
+        let now: Timestamp = "2026-11-15T20:00:30Z".parse().unwrap();
+        let operator = |status: &str, since: &str| json!({"status": {"conditions": [{"type": "Progressing", "status": status, "lastTransitionTime": since}]}});
+        let operators = BTreeMap::from([
+            ("a".to_string(), operator("False", "2026-11-15T20:00:20Z")),
+            ("b".to_string(), operator("True", "2026-11-15T19:00:00Z")),
+            ("c".to_string(), json!({})),
+        ]);
+        assert_eq!(unstable(&operators, Duration::ZERO, now), ["b", "c"]);
+        assert_eq!(unstable(&operators, Duration::from_secs(30), now), ["a", "b", "c"]);
+    }
+}
