@@ -1,1 +1,39 @@
-//! network
+//! The network operator: pod network and Services on every node, and proof from every node that they work.
+//!
+//! In: config.openshift.io Network and Infrastructure `cluster`, the Nodes. Out: flannel and kube-proxy in openshift-network,
+//! ClusterOperator `network`, which is available only when the Service address answered on every node.
+
+pub mod check;
+mod cni;
+pub(crate) mod decide;
+pub(crate) mod part;
+mod reports;
+
+use part::{ClusterNetwork, Part};
+use seedling_components::network::{FLANNEL, KUBE_PROXY, NetworkParams, kubernetes_service, objects};
+use seedling_types::names::NS_NETWORK;
+
+pub async fn run(client: kube::Client) -> anyhow::Result<()> {
+    let flannel_image = part::variable("FLANNEL_IMAGE")?;
+    let kube_proxy_image = part::variable("KUBE_PROXY_IMAGE")?;
+    let seedling_image = part::variable("SEEDLING_IMAGE")?;
+    let part = Part {
+        name: "network",
+        namespace: NS_NETWORK,
+        daemon_sets: &[FLANNEL, KUBE_PROXY],
+        objects: &|n: &ClusterNetwork| {
+            objects(&NetworkParams {
+                cluster_network: n.cluster_network,
+                service_network: n.service_network,
+                api_host: &n.api_host,
+                api_port: n.api_port,
+                flannel_image: &flannel_image,
+                kube_proxy_image: &kube_proxy_image,
+                seedling_image: &seedling_image,
+            })
+        },
+        subject: |n| format!("The Service address {}:443", kubernetes_service(n.service_network)),
+        probed: |report| &report.service,
+    };
+    part.run(client).await
+}

@@ -1,0 +1,324 @@
+//! The loop: work the payload until it is complete, then keep it so.
+
+use super::apply::{PATIENCE, apply, backoff, failed};
+use super::board::Board;
+use super::graph::{Mode, Stage, mode, plan};
+use super::inclusion::Inclusion;
+use super::payload::{Manifest, Payload};
+use super::status::{Observed, history_of, status};
+use super::{MANAGER, Options, drift, operators};
+use futures::StreamExt;
+use kube::Client;
+use seedling_cluster::follow::{Followed, Selection, follow};
+use seedling_cluster::{ClusterError, create_if_missing, patch_status};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+const CONFIG: &str = "config.openshift.io/v1";
+/// Everything is applied again this often, for changes that no watch shows (upstream: two to four minutes).
+const RECONCILE: Duration = Duration::from_secs(180);
+/// Status writes closer than this are written together.
+const COALESCE: Duration = Duration::from_millis(250);
+/// How often a status is looked at again when nothing moves: slowness becomes visible by time alone.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Runs until its process ends; the caller holds the lease.
+pub async fn run(client: Client, options: &Options) -> anyhow::Result<()> {
+    let payload = Payload::load(&options.manifests, &options.release_image)?;
+    tracing::info!(version = payload.version, manifests = payload.manifests.len(), "payload loaded");
+    let mut sources = Sources {
+        version: follow(&client, Selection::one(CONFIG, "ClusterVersion", None, "version")),
+        gates: follow(&client, Selection::one(CONFIG, "FeatureGate", None, "cluster")),
+        operators: follow(&client, Selection::all(CONFIG, "ClusterOperator")),
+    };
+    let mut last_status = None;
+    loop {
+        let cluster_version = sources.cluster_version().await;
+        let inclusion = sources.inclusion(&cluster_version, &payload.version);
+        let work = Work::new(&client, &payload, inclusion, last_status.take());
+        work.drive(&mut sources).await;
+        tracing::info!("the ClusterVersion or the feature gates ask for another set of manifests");
+        last_status = work.last_status.into_inner().unwrap_or_default();
+    }
+}
+
+struct Sources {
+    version: Followed,
+    gates: Followed,
+    operators: Followed,
+}
+
+impl Sources {
+    /// Waits until bootkube has created it.
+    async fn cluster_version(&mut self) -> Value {
+        let mut said = String::new();
+        loop {
+            let snapshot = self.version.now();
+            if let Some(found) = snapshot.objects.get("version") {
+                return found.clone();
+            }
+            let why = snapshot.error.unwrap_or_else(|| "it is not there yet".into());
+            if said != why {
+                tracing::info!("waiting for ClusterVersion version: {why}");
+                said = why;
+            }
+            self.version.next().await;
+        }
+    }
+
+    fn inclusion(&self, cluster_version: &Value, version: &str) -> Inclusion {
+        let gates = self.gates.state.borrow().objects.get("cluster").cloned().unwrap_or_default();
+        Inclusion::of(cluster_version, &gates, version)
+    }
+}
+
+struct Work<'a> {
+    client: &'a Client,
+    payload: &'a Payload,
+    inclusion: Inclusion,
+    /// Those that belong into this cluster.
+    manifests: Vec<Manifest>,
+    board: watch::Sender<Board>,
+    /// By task: what our own apply left behind.
+    generations: Mutex<HashMap<usize, i64>>,
+    /// A watch may lag behind our own writes; there is one writer.
+    last_status: Mutex<Option<Value>>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        client: &'a Client,
+        payload: &'a Payload,
+        inclusion: Inclusion,
+        last_status: Option<Value>,
+    ) -> Self {
+        let mut manifests = Vec::new();
+        for manifest in &payload.manifests {
+            match inclusion.excluded(manifest) {
+                Some(why) => tracing::debug!(file = manifest.file, "left out: {why}"),
+                None => manifests.push(manifest.clone()),
+            }
+        }
+        let board = watch::Sender::new(Board::new(manifests.len()));
+        let (generations, last_status) = (Mutex::default(), Mutex::new(last_status));
+        Self { client, payload, inclusion, manifests, board, generations, last_status }
+    }
+
+    /// Until another set of manifests is asked for.
+    async fn drive(&self, sources: &mut Sources) {
+        let live = sources.version.now().objects.get("version").cloned().unwrap_or_default();
+        let before = locked(&self.last_status).clone().unwrap_or_else(|| live["status"].clone());
+        let mode = mode(&history_of(&before), &self.payload.version, &self.payload.image);
+        tracing::info!(
+            ?mode,
+            version = self.payload.version,
+            tasks = self.manifests.len(),
+            "working the payload"
+        );
+        let references: Vec<&Manifest> = self.manifests.iter().collect();
+        let stages = plan(&references, mode);
+        let Sources { version, gates, operators } = sources;
+        if mode != Mode::Reconciling {
+            tokio::select! {
+                () = self.work(&stages, mode, operators) => {}
+                () = self.keep_reporting(version, mode) => {}
+                () = self.other_set(version.state.clone(), gates.state.clone()) => return,
+            }
+            while let Err(e) = self.report(version, mode, true).await {
+                tracing::warn!("completing {}: {e}", self.payload.version);
+                tokio::time::sleep(COALESCE).await;
+            }
+            tracing::info!(version = self.payload.version, "the payload is complete");
+        }
+        tokio::select! {
+            () = self.reconcile(mode, operators) => {}
+            () = self.keep_reporting(version, Mode::Reconciling) => {}
+            () = self.other_set(version.state.clone(), gates.state.clone()) => {}
+        }
+    }
+
+    async fn work(&self, stages: &[Stage], mode: Mode, operators: &Followed) {
+        for stage in stages {
+            let groups = futures::stream::iter(&stage.groups);
+            let run = |group: &'_ Vec<usize>| {
+                let group = group.clone();
+                async move {
+                    for task in group {
+                        match self.manifests[task].is_cluster_operator() {
+                            true => self.await_operator(task, mode, operators.state.clone()).await,
+                            false => self.apply_until_done(task, mode).await,
+                        }
+                    }
+                }
+            };
+            groups.for_each_concurrent(stage.workers, run).await;
+        }
+    }
+
+    async fn apply_until_done(&self, task: usize, mode: Mode) {
+        let manifest = &self.manifests[task];
+        let mut attempt = 0;
+        loop {
+            match apply(self.client, manifest, mode).await {
+                Ok(applied) => {
+                    if let Some(generation) = applied.generation {
+                        locked(&self.generations).insert(task, generation);
+                    }
+                    if applied.rolled_out {
+                        return self.set(task, None);
+                    }
+                }
+                Err(e) => {
+                    tracing::debug!(file = manifest.file, attempt, "{e}");
+                    if attempt >= PATIENCE {
+                        tracing::warn!(file = manifest.file, "{e}");
+                        self.set(task, Some(failed(manifest, task + 1, self.manifests.len(), &e)));
+                    }
+                }
+            }
+            tokio::time::sleep(backoff(mode, attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    async fn await_operator(
+        &self,
+        task: usize,
+        mode: Mode,
+        mut operators: watch::Receiver<seedling_cluster::follow::Snapshot>,
+    ) {
+        let manifest = &self.manifests[task];
+        let mut attempt = 0;
+        while let Err(e) = create_if_missing(self.client, &operators::precreated(manifest)).await {
+            tracing::debug!(file = manifest.file, attempt, "{e}");
+            tokio::time::sleep(backoff(mode, attempt)).await;
+            attempt += 1;
+        }
+        loop {
+            let trouble = {
+                let snapshot = operators.borrow_and_update();
+                operators::trouble(manifest, snapshot.objects.get(manifest.name()), mode)
+            };
+            let done = trouble.is_none();
+            self.set(task, trouble);
+            if done || operators.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Keeps what was applied: by watches at once, and everything again from time to time.
+    async fn reconcile(&self, mode: Mode, operators: &Followed) {
+        let (mut changes, _watches) = drift::watch(self.client, &self.manifests);
+        let stages = plan(&self.manifests.iter().collect::<Vec<_>>(), Mode::Reconciling);
+        let mut state = operators.state.clone();
+        let first = if mode == Mode::Reconciling { Duration::ZERO } else { RECONCILE };
+        let mut due = tokio::time::Instant::now() + first;
+        loop {
+            tokio::select! {
+                Some(change) = changes.recv() => {
+                    for (task, manifest) in self.manifests.iter().enumerate() {
+                        let ours = locked(&self.generations).get(&task).copied();
+                        let drifted = change.generation.is_none() || (change.generation > ours && ours.is_some());
+                        if change.is_of(manifest) && drifted {
+                            tracing::info!(file = manifest.file, "changed by somebody else; applying it again");
+                            self.apply_until_done(task, Mode::Reconciling).await;
+                        }
+                    }
+                }
+                changed = state.changed() => {
+                    if changed.is_err() { return }
+                    self.look_at_operators(&state.borrow_and_update());
+                }
+                () = tokio::time::sleep_until(due) => {
+                    for stage in &stages {
+                        let tasks = stage.groups.iter().flatten().filter(|t| !self.manifests[**t].is_cluster_operator());
+                        let apply = |task: &usize| self.apply_until_done(*task, Mode::Reconciling);
+                        futures::stream::iter(tasks).for_each_concurrent(stage.workers, apply).await;
+                    }
+                    self.look_at_operators(&operators.now());
+                    due = tokio::time::Instant::now() + RECONCILE;
+                }
+            }
+        }
+    }
+
+    fn look_at_operators(&self, snapshot: &seedling_cluster::follow::Snapshot) {
+        for (task, manifest) in self.manifests.iter().enumerate().filter(|(_, m)| m.is_cluster_operator()) {
+            let live = snapshot.objects.get(manifest.name());
+            self.set(task, operators::trouble(manifest, live, Mode::Reconciling));
+        }
+    }
+
+    fn set(&self, task: usize, trouble: Option<super::board::Trouble>) {
+        self.board.send_modify(|board| board.set(task, trouble, Instant::now()));
+    }
+
+    async fn keep_reporting(&self, version: &Followed, mode: Mode) {
+        let mut board = self.board.subscribe();
+        loop {
+            if let Err(e) = self.report(version, mode, false).await {
+                tracing::warn!("{e}");
+            }
+            tokio::time::sleep(COALESCE).await;
+            let _ = tokio::time::timeout(LOOK_AGAIN, board.changed()).await;
+            board.mark_unchanged();
+        }
+    }
+
+    async fn report(&self, version: &Followed, mode: Mode, complete: bool) -> Result<(), ClusterError> {
+        let live = version.now().objects.get("version").cloned().unwrap_or_default();
+        let before = locked(&self.last_status).clone().unwrap_or_else(|| live["status"].clone());
+        let summary = self.board.borrow().summary(mode, Instant::now());
+        let observed = Observed {
+            version: &self.payload.version,
+            image: &self.payload.image,
+            hash: &self.payload.hash,
+            generation: live["metadata"]["generation"].as_i64().unwrap_or(0),
+            summary: &summary,
+            complete,
+            now: &now(),
+        };
+        let wanted = status(&before, &observed);
+        if before == wanted {
+            return Ok(());
+        }
+        let object = json!({
+            "apiVersion": CONFIG, "kind": "ClusterVersion", "metadata": {"name": "version"}, "status": wanted,
+        });
+        patch_status(self.client, MANAGER, &object).await?;
+        *locked(&self.last_status) = Some(wanted);
+        Ok(())
+    }
+
+    /// Returns when the cluster's config asks for other manifests than those being worked.
+    async fn other_set(
+        &self,
+        mut version: watch::Receiver<seedling_cluster::follow::Snapshot>,
+        mut gates: watch::Receiver<seedling_cluster::follow::Snapshot>,
+    ) {
+        loop {
+            let feature_gate = gates.borrow_and_update().objects.get("cluster").cloned().unwrap_or_default();
+            if let Some(live) = version.borrow_and_update().objects.get("version")
+                && Inclusion::of(live, &feature_gate, &self.payload.version) != self.inclusion
+            {
+                return;
+            }
+            tokio::select! {
+                _ = version.changed() => {}
+                _ = gates.changed() => {}
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn now() -> String {
+    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

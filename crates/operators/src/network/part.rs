@@ -1,0 +1,228 @@
+//! The common course of the network and DNS operators: read the config, apply the objects, follow the nodes' reports, tell.
+
+use super::check::{NodeReport, Probed};
+use super::decide::decide;
+use super::reports::{Views, follow_reports};
+use anyhow::Context;
+use ipnet::Ipv4Net;
+use kube::Client;
+use seedling_cluster::follow::{Followed, Selection, follow};
+use seedling_cluster::operator_status::{Report, report};
+use seedling_cluster::{ClusterError, apply, get};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::sync::watch;
+
+const CONFIG: &str = "config.openshift.io/v1";
+/// Everything is applied again this often, for changes that no watch shows.
+const RECONCILE: Duration = Duration::from_secs(180);
+/// After a failed apply; a namespace may just be on its way.
+const RETRY: Duration = Duration::from_millis(500);
+/// Reports closer than this are told together.
+const COALESCE: Duration = Duration::from_millis(100);
+
+/// What both operators read from the cluster's config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClusterNetwork {
+    pub cluster_network: Ipv4Net,
+    pub service_network: Ipv4Net,
+    pub api_host: String,
+    pub api_port: u16,
+}
+
+impl ClusterNetwork {
+    fn of(network: &Value, infrastructure: &Value) -> Option<Self> {
+        let url = infrastructure["status"]["apiServerInternalURI"].as_str()?.strip_prefix("https://")?;
+        let (host, port) = url.rsplit_once(':')?;
+        let spec = &network["spec"];
+        Some(Self {
+            cluster_network: spec["clusterNetwork"][0]["cidr"].as_str()?.parse().ok()?,
+            service_network: spec["serviceNetwork"][0].as_str()?.parse().ok()?,
+            api_host: host.into(),
+            api_port: port.parse().ok()?,
+        })
+    }
+}
+
+pub(crate) struct Part<'a> {
+    /// Of the ClusterOperator.
+    pub name: &'static str,
+    pub namespace: &'static str,
+    pub daemon_sets: &'a [&'static str],
+    pub objects: &'a (dyn Fn(&ClusterNetwork) -> Vec<Value> + Sync),
+    pub subject: fn(&ClusterNetwork) -> String,
+    pub probed: fn(&NodeReport) -> &Probed,
+}
+
+pub(crate) fn variable(name: &str) -> anyhow::Result<String> {
+    std::env::var(name).with_context(|| format!("{name} is not set"))
+}
+
+impl Part<'_> {
+    pub async fn run(&self, client: Client) -> anyhow::Result<()> {
+        let version = variable("RELEASE_VERSION")?;
+        let network = follow(&client, Selection::one(CONFIG, "Network", None, "cluster"));
+        let infrastructure = follow(&client, Selection::one(CONFIG, "Infrastructure", None, "cluster"));
+        let config = cluster_network(network, infrastructure).await;
+        let views = watch::Sender::new(Views::new());
+        let applied = watch::Sender::new(Err("not applied yet".to_string()));
+        tokio::select! {
+            () = self.keep_applied(&client, &config, &applied) => {}
+            () = follow_reports(&client, &views) => {}
+            () = self.tell(&client, &config, &version, views.subscribe(), applied.subscribe()) => {}
+        }
+        Ok(())
+    }
+
+    /// Applied at the start, when a DaemonSet of ours is missing or changed, and from time to time.
+    async fn keep_applied(
+        &self,
+        client: &Client,
+        config: &ClusterNetwork,
+        applied: &watch::Sender<Result<(), String>>,
+    ) {
+        let selection =
+            Selection { namespace: Some(self.namespace.into()), ..Selection::all("apps/v1", "DaemonSet") };
+        let mut daemon_sets = follow(client, selection);
+        loop {
+            let ours = match self.apply_all(client, config).await {
+                Ok(generations) => generations,
+                Err(e) => {
+                    tracing::warn!("{e}");
+                    applied.send_modify(|a| *a = Err(e.to_string()));
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+            };
+            applied.send_if_modified(|a| std::mem::replace(a, Ok(())) != Ok(()));
+            let drift = async {
+                loop {
+                    let seen = daemon_sets.next().await;
+                    if seen.synced && self.drifted(&ours, &seen.objects) {
+                        return;
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(RECONCILE, drift).await;
+        }
+    }
+
+    /// Generations of our DaemonSets after the apply.
+    async fn apply_all(
+        &self,
+        client: &Client,
+        config: &ClusterNetwork,
+    ) -> Result<BTreeMap<String, i64>, ClusterError> {
+        let manager = format!("{}-operator", self.name);
+        let mut generations = BTreeMap::new();
+        for object in (self.objects)(config) {
+            let live = apply(client, &manager, &object).await?;
+            if live["kind"] == "DaemonSet" {
+                let name = live["metadata"]["name"].as_str().unwrap_or_default();
+                generations.insert(name.into(), live["metadata"]["generation"].as_i64().unwrap_or(0));
+            }
+        }
+        Ok(generations)
+    }
+
+    fn drifted(&self, ours: &BTreeMap<String, i64>, seen: &BTreeMap<String, Value>) -> bool {
+        self.daemon_sets.iter().any(|name| match seen.get(&format!("{}/{name}", self.namespace)) {
+            None => true,
+            Some(live) => live["metadata"]["generation"].as_i64() > ours.get(*name).copied(),
+        })
+    }
+
+    async fn tell(
+        &self,
+        client: &Client,
+        config: &ClusterNetwork,
+        version: &str,
+        mut views: watch::Receiver<Views>,
+        mut applied: watch::Receiver<Result<(), String>>,
+    ) {
+        let mut was_available = None;
+        loop {
+            let was = match was_available {
+                Some(was) => was,
+                None => match available(client, self.name).await {
+                    Ok(was) => was,
+                    Err(e) => {
+                        tracing::warn!("{e}");
+                        tokio::time::sleep(RETRY).await;
+                        continue;
+                    }
+                },
+            };
+            let done = applied.borrow_and_update().clone();
+            let subject = (self.subject)(config);
+            let done = done.as_ref().map(|_| ()).map_err(String::as_str);
+            let verdict = decide(&subject, &views.borrow_and_update(), self.probed, was, done);
+            was_available = Some(verdict.available.status);
+            let told = Report {
+                name: self.name.into(),
+                available: verdict.available,
+                progressing: verdict.progressing,
+                degraded: verdict.degraded,
+                version: version.into(),
+                related: vec![("".into(), "namespaces".into(), "".into(), self.namespace.into())],
+            };
+            if let Err(e) = report(client, &told).await {
+                tracing::warn!("{e}");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+            tokio::select! {
+                _ = views.changed() => {}
+                _ = applied.changed() => {}
+            }
+            tokio::time::sleep(COALESCE).await;
+        }
+    }
+}
+
+/// What an earlier instance of this operator said.
+async fn available(client: &Client, name: &str) -> Result<bool, ClusterError> {
+    let live = get(client, CONFIG, "ClusterOperator", None, name).await?.unwrap_or_default();
+    let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    Ok(conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True"))
+}
+
+async fn cluster_network(mut network: Followed, mut infrastructure: Followed) -> ClusterNetwork {
+    let mut said = false;
+    loop {
+        let object = |f: &Followed| f.state.borrow().objects.get("cluster").cloned().unwrap_or_default();
+        if let Some(found) = ClusterNetwork::of(&object(&network), &object(&infrastructure)) {
+            return found;
+        }
+        if !std::mem::replace(&mut said, true) {
+            tracing::info!("waiting for Network and Infrastructure cluster");
+        }
+        tokio::select! {
+            _ = network.next() => {}
+            _ = infrastructure.next() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reads_the_clusters_config() {
+        let network = json!({"spec": {
+            "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"],
+        }});
+        let infrastructure =
+            json!({"status": {"apiServerInternalURI": "https://api-int.ocp4.example.com:6443"}});
+        let found = ClusterNetwork::of(&network, &infrastructure);
+        let found = found
+            .map(|n| (n.cluster_network.to_string(), n.service_network.to_string(), n.api_host, n.api_port));
+        let expected =
+            ("10.128.0.0/14".into(), "172.30.0.0/16".into(), "api-int.ocp4.example.com".into(), 6443);
+        assert_eq!(found, Some(expected));
+        assert_eq!(ClusterNetwork::of(&network, &Value::Null), None);
+    }
+}
