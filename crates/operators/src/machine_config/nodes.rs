@@ -1,0 +1,181 @@
+//! What a Node wears: role labels from the inventory, the master taint or none, and which config it has.
+//!
+//! A kubelet may not set its own role, and operators wait for the master label: so this runs from the first Node on, in
+//! bootkube, until the operator takes over.
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, Error};
+use seedling_cluster::follow::{Selection, follow};
+use seedling_components::machine_config::{CURRENT_CONFIG, DESIRED_CONFIG, STATE};
+use seedling_types::{Host, Inventory, Role};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::sync::watch;
+
+const MASTER: &str = "node-role.kubernetes.io/master";
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+const WORKER: &str = "node-role.kubernetes.io/worker";
+const RETRY: Duration = Duration::from_millis(250);
+
+/// What is known beside the inventory; nothing of it on the bootstrap node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Scheduler `cluster`: whether masters take everybody's pods.
+    pub masters_schedulable: Option<bool>,
+    /// Pool name → its rendered config.
+    pub rendered: BTreeMap<String, String>,
+}
+
+/// Labels Nodes as they register, until dropped.
+pub async fn label_nodes(client: &Client, inventory: &Inventory) {
+    let nothing_more = watch::Sender::new(Wanted::default());
+    dress_nodes(client, inventory, nothing_more.subscribe()).await
+}
+
+pub async fn dress_nodes(client: &Client, inventory: &Inventory, mut wanted: watch::Receiver<Wanted>) {
+    let api: Api<Node> = Api::all(client.clone());
+    let mut nodes = follow(client, Selection::all("v1", "Node"));
+    loop {
+        let (want, seen) = (wanted.borrow_and_update().clone(), nodes.now());
+        let mut retry = false;
+        for (name, node) in &seen.objects {
+            let Some(patch) = inventory.by_name(name).and_then(|host| dress(node, host, &want)) else {
+                continue;
+            };
+            match api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+                Ok(_) => tracing::info!(node = name, "labels, taints and annotations set"),
+                // Somebody changed the taints meanwhile: look again.
+                Err(Error::Api(status)) if status.code == 409 => retry = true,
+                Err(e) => {
+                    tracing::warn!("Node {name}: {e}");
+                    retry = true;
+                }
+            }
+        }
+        tokio::select! {
+            _ = nodes.state.changed() => {}
+            Ok(()) = wanted.changed() => {}
+            () = tokio::time::sleep(RETRY), if retry => {}
+        }
+    }
+}
+
+/// The merge patch that gives a Node what it lacks.
+fn dress(node: &Value, host: &Host, want: &Wanted) -> Option<Value> {
+    let schedulable = want.masters_schedulable.filter(|_| host.role == Role::Master);
+    let labels: Vec<(&str, bool)> = match host.role {
+        Role::Bootstrap => return None,
+        Role::Worker => vec![(WORKER, true)],
+        Role::Master => {
+            let mut labels = vec![(MASTER, true), (CONTROL_PLANE, true)];
+            labels.extend(schedulable.map(|s| (WORKER, s)));
+            labels
+        }
+    };
+    let mut patch = Map::new();
+    let missing: Map<String, Value> = (labels.into_iter())
+        .filter(|(label, wear)| node["metadata"]["labels"][*label].is_string() != *wear)
+        .map(|(label, wear)| (label.into(), if wear { json!("") } else { Value::Null }))
+        .collect();
+    let annotations = annotations(node, want.rendered.get(host.role.as_str()));
+    let metadata: Map<String, Value> = [("labels", missing), ("annotations", annotations)]
+        .into_iter()
+        .filter(|(_, members)| !members.is_empty())
+        .map(|(member, members)| (member.into(), Value::Object(members)))
+        .collect();
+    if !metadata.is_empty() {
+        patch.insert("metadata".into(), Value::Object(metadata));
+    }
+    if let Some(taints) = schedulable.and_then(|s| taints(node, s)) {
+        // A list is replaced as a whole, so nobody may have changed it meanwhile.
+        patch.entry("metadata").or_insert(json!({}))["resourceVersion"] =
+            node["metadata"]["resourceVersion"].clone();
+        patch.insert("spec".into(), json!({"taints": taints}));
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// A Node without a word of its config just came up with what its pool is served. One that has another shall get it.
+fn annotations(node: &Value, rendered: Option<&String>) -> Map<String, Value> {
+    let annotations = &node["metadata"]["annotations"];
+    let Some(rendered) = rendered else { return Map::new() };
+    let new = match annotations[CURRENT_CONFIG].is_string() {
+        false => json!({CURRENT_CONFIG: rendered, DESIRED_CONFIG: rendered, STATE: "Done"}),
+        true if annotations[DESIRED_CONFIG] != rendered.as_str() => json!({DESIRED_CONFIG: rendered}),
+        true => json!({}),
+    };
+    new.as_object().cloned().unwrap_or_default()
+}
+
+/// The taints as they should be, if they are not.
+fn taints(node: &Value, schedulable: bool) -> Option<Vec<Value>> {
+    let have: Vec<Value> = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    let is_master = |taint: &Value| taint["key"] == MASTER && taint["effect"] == "NoSchedule";
+    match (have.iter().any(is_master), schedulable) {
+        (true, true) => Some(have.into_iter().filter(|t| !is_master(t)).collect()),
+        (false, false) => {
+            Some(have.into_iter().chain([json!({"key": MASTER, "effect": "NoSchedule"})]).collect())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn host(role: Role) -> Host {
+        Host { name: "n".into(), role, mac: String::new(), address: [10, 0, 0, 1].into() }
+    }
+
+    fn tainted() -> Value {
+        json!({
+            "metadata": {"name": "n", "resourceVersion": "7", "labels": {"a": "b"}},
+            "spec": {"taints": [
+                {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+                {"key": MASTER, "effect": "NoSchedule"},
+            ]},
+        })
+    }
+
+    #[test]
+    fn before_the_cluster_has_a_scheduler_config_only_roles_are_known() {
+        let patch = dress(&tainted(), &host(Role::Master), &Wanted::default()).unwrap();
+        assert_eq!(patch, json!({"metadata": {"labels": {MASTER: "", CONTROL_PLANE: ""}}}));
+        let patch = dress(&tainted(), &host(Role::Worker), &Wanted::default()).unwrap();
+        assert_eq!(patch, json!({"metadata": {"labels": {WORKER: ""}}}));
+        assert_eq!(dress(&tainted(), &host(Role::Bootstrap), &Wanted::default()), None);
+    }
+
+    #[test]
+    fn a_schedulable_master_loses_its_taint_and_only_that() {
+        let rendered = BTreeMap::from([("master".into(), "rendered-master-1".into())]);
+        let want = Wanted { masters_schedulable: Some(true), rendered };
+        let patch = dress(&tainted(), &host(Role::Master), &want).unwrap();
+        assert_eq!(patch["metadata"]["labels"][WORKER], "");
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        assert_eq!(patch["metadata"]["annotations"][CURRENT_CONFIG], "rendered-master-1");
+        assert_eq!(
+            patch["spec"]["taints"],
+            json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+        );
+    }
+
+    #[test]
+    fn dressed_is_dressed_and_a_new_config_is_only_desired() {
+        let old = "rendered-master-1";
+        let labels = json!({MASTER: "", CONTROL_PLANE: "", WORKER: ""});
+        let annotations = json!({CURRENT_CONFIG: old, DESIRED_CONFIG: old, STATE: "Done"});
+        let node = json!({"metadata": {"labels": labels, "annotations": annotations}});
+        let want = |name: &str| Wanted {
+            masters_schedulable: Some(true),
+            rendered: BTreeMap::from([("master".into(), name.into())]),
+        };
+        assert_eq!(dress(&node, &host(Role::Master), &want(old)), None);
+        let patch = dress(&node, &host(Role::Master), &want("rendered-master-2")).unwrap();
+        assert_eq!(patch, json!({"metadata": {"annotations": {DESIRED_CONFIG: "rendered-master-2"}}}));
+    }
+}
