@@ -5,10 +5,12 @@
 //! so both go through `render`.
 
 mod bootstrap;
+mod daemon_set;
 mod render;
 mod sources;
 
 pub use bootstrap::{Inputs, cluster_manifests, render_bootstrap};
+pub use daemon_set::{SERVER, server_daemon_set};
 pub use render::{RenderError, render, rendered_name, selected};
 pub use sources::{controller_config, machine_configs, pool, read_machine_configs, with_configuration};
 

@@ -1,0 +1,93 @@
+//! Whether each master hands out a config, asked the way a joining machine asks.
+
+use kube::Client;
+use seedling_cluster::follow::{Selection, follow};
+use seedling_cluster::get;
+use seedling_types::names::NS_MCO;
+use seedling_types::{Host, Inventory, ports};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// While one does not answer, and while all do.
+const SOON: Duration = Duration::from_secs(1);
+const WHILE_WELL: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// By master.
+pub type Answers = BTreeMap<String, Answer>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Failures since the last good answer.
+    pub strikes: u32,
+    /// Why it is no good answer.
+    pub error: Option<String>,
+}
+
+/// Asks again when a pod of the server changed, or some time has passed.
+pub async fn ask_masters(
+    client: &Client,
+    inventory: &Inventory,
+    api_server: &str,
+    answers: &watch::Sender<Answers>,
+) {
+    let pods = Selection { namespace: Some(NS_MCO.into()), ..Selection::all("v1", "Pod") };
+    let mut pods = follow(client, pods);
+    let masters = inventory.masters();
+    loop {
+        let asked = match authority(client).await {
+            Ok(ca) => futures::future::join_all(masters.iter().map(|m| ask(m, api_server, &ca))).await,
+            Err(e) => vec![Err(e); masters.len()],
+        };
+        answers.send_if_modified(|answers| {
+            let before = answers.clone();
+            for (master, asked) in masters.iter().zip(&asked) {
+                let answer = answers.entry(master.name.clone()).or_default();
+                let strikes = if asked.is_ok() { 0 } else { answer.strikes.saturating_add(1) };
+                *answer = Answer { strikes, error: asked.clone().err() };
+            }
+            *answers != before
+        });
+        let wait = if asked.iter().all(Result::is_ok) { WHILE_WELL } else { SOON };
+        let _ = tokio::time::timeout(wait, pods.state.changed()).await;
+    }
+}
+
+async fn authority(client: &Client) -> Result<reqwest::Certificate, String> {
+    let name = "machine-config-server-ca";
+    let found = get(client, "v1", "ConfigMap", Some(NS_MCO), name).await.map_err(|e| e.to_string())?;
+    let pem = found.and_then(|cm| cm["data"]["ca-bundle.crt"].as_str().map(String::from));
+    let pem = pem.ok_or_else(|| format!("ConfigMap {name} is not there"))?;
+    reqwest::Certificate::from_pem(pem.as_bytes()).map_err(|e| format!("ConfigMap {name}: {e}"))
+}
+
+/// At the master's own address, by the name its certificate has. HEAD: the config itself is nobody's business here.
+async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Result<(), String> {
+    // Whoever was first in this process has installed the same one.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let name = api_server.trim_start_matches("https://").split(':').next().unwrap_or_default();
+    let address = SocketAddr::new(master.address.into(), ports::MCS);
+    let client = reqwest::Client::builder()
+        .tls_certs_only([ca.clone()])
+        .no_proxy()
+        .resolve(name, address)
+        .timeout(ANSWER_WITHIN)
+        .user_agent("machine-config-operator")
+        .build()
+        .map_err(|e| why(&e))?;
+    let request = client.head(format!("https://{name}:{}/config/master", ports::MCS));
+    let accept = "application/vnd.coreos.ignition+json;version=3.2.0, */*;q=0.1";
+    let response = request.header("Accept", accept).send().await.map_err(|e| why(&e))?;
+    if response.status().as_u16() == 200 { Ok(()) } else { Err(format!("answered {}", response.status())) }
+}
+
+/// The innermost cause says most.
+fn why(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,238 @@
+//! Pools: each has its MachineConfigs rendered, and counts the Nodes that run the result.
+
+use super::nodes::Wanted;
+use super::{MANAGER, RETRY};
+use kube::Client;
+use seedling_cluster::follow::{Selection, follow};
+use seedling_cluster::{ClusterError, apply, create_if_missing, patch_status};
+use seedling_components::machine_config::{
+    API_VERSION, CONTROLLER_CONFIG, CURRENT_CONFIG, MachineConfig, RenderError, STATE, pool, render,
+    selected, with_configuration,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use thiserror::Error;
+use tokio::sync::watch;
+
+const BUILT_IN: [&str; 2] = ["master", "worker"];
+
+#[derive(Debug, Error)]
+enum PoolError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Render(#[from] RenderError),
+}
+
+/// Renders again whenever a pool, a MachineConfig, the ControllerConfig or a Node changes.
+pub async fn keep_rendered(
+    client: &Client,
+    version: &str,
+    wanted: &watch::Sender<Wanted>,
+    rendered: &watch::Sender<Result<(), String>>,
+) {
+    let mut pools = follow(client, Selection::all(API_VERSION, "MachineConfigPool"));
+    let mut configs = follow(client, Selection::all(API_VERSION, "MachineConfig"));
+    let mut controller =
+        follow(client, Selection::one(API_VERSION, "ControllerConfig", None, CONTROLLER_CONFIG));
+    let mut nodes = follow(client, Selection::all("v1", "Node"));
+    loop {
+        let (have, sources, nodes_now) = (pools.now(), configs.now(), nodes.now());
+        let controller_now = controller.now().objects.remove(CONTROLLER_CONFIG);
+        let result = match controller_now {
+            Some(controller) if have.synced && sources.synced && nodes_now.synced => {
+                let sources = machine_configs(&sources.objects);
+                let nodes: Vec<_> = nodes_now.objects.into_values().collect();
+                let world = World { client, version, controller, sources, nodes };
+                world.sync(&have.objects, wanted).await.map_err(|e| e.to_string())
+            }
+            _ => Err(format!("waiting for ControllerConfig {CONTROLLER_CONFIG} and the pools")),
+        };
+        let failed = result.is_err();
+        rendered.send_if_modified(|r| {
+            let changed = *r != result;
+            if changed && let Err(e) = &result {
+                tracing::warn!("{e}");
+            }
+            *r = result;
+            changed
+        });
+        tokio::select! {
+            _ = pools.state.changed() => {}
+            _ = configs.state.changed() => {}
+            _ = controller.state.changed() => {}
+            _ = nodes.state.changed() => {}
+            () = tokio::time::sleep(RETRY), if failed => {}
+        }
+    }
+}
+
+fn machine_configs(objects: &BTreeMap<String, Value>) -> Vec<MachineConfig> {
+    let read = |(name, object): (&String, &Value)| match serde_json::from_value(object.clone()) {
+        Ok(config) => Some(config),
+        Err(e) => {
+            tracing::warn!("MachineConfig {name}: {e}");
+            None
+        }
+    };
+    objects.iter().filter_map(read).collect()
+}
+
+struct World<'a> {
+    client: &'a Client,
+    version: &'a str,
+    controller: Value,
+    sources: Vec<MachineConfig>,
+    nodes: Vec<Value>,
+}
+
+impl World<'_> {
+    async fn sync(
+        &self,
+        pools: &BTreeMap<String, Value>,
+        wanted: &watch::Sender<Wanted>,
+    ) -> Result<(), PoolError> {
+        for name in BUILT_IN.iter().filter(|n| !pools.contains_key(**n)) {
+            create_if_missing(self.client, &pool(name)).await?;
+        }
+        let mut names = BTreeMap::new();
+        for (name, live) in pools {
+            names.insert(name.clone(), self.sync_pool(live).await?);
+        }
+        wanted.send_if_modified(|w| {
+            let changed = w.rendered != names;
+            w.rendered = names;
+            changed
+        });
+        Ok(())
+    }
+
+    async fn sync_pool(&self, live: &Value) -> Result<String, PoolError> {
+        let rendered = render(live, &self.sources, &self.controller, self.version)?;
+        let name = rendered.metadata.name.clone();
+        if !self.sources.iter().any(|mc| mc.metadata.name == name) {
+            let mut object = rendered.to_value();
+            object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": API_VERSION, "kind": "MachineConfigPool", "controller": true, "blockOwnerDeletion": true,
+                "name": live["metadata"]["name"], "uid": live["metadata"]["uid"],
+            }]);
+            if create_if_missing(self.client, &object).await? {
+                tracing::info!("rendered {name}");
+            }
+        }
+        let identity = json!({"apiVersion": API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": live["metadata"]["name"]}});
+        let full = with_configuration(identity.clone(), &name, &selected(live, &self.sources));
+        if live["spec"]["configuration"] != full["spec"]["configuration"] {
+            let mut spec = identity.clone();
+            spec["spec"] = full["spec"].clone();
+            apply(self.client, MANAGER, &spec).await?;
+        }
+        let status = status(live, &full["status"]["configuration"], &self.nodes);
+        if live["status"] != status {
+            let mut object = identity;
+            object["status"] = status;
+            patch_status(self.client, MANAGER, &object).await?;
+        }
+        Ok(name)
+    }
+}
+
+/// A machine is updated when it runs the rendered config, ready when it is Ready besides.
+fn status(pool: &Value, configuration: &Value, nodes: &[Value]) -> Value {
+    let name = pool["metadata"]["name"].as_str().unwrap_or_default();
+    let members: Vec<_> = nodes.iter().filter(|n| belongs(n, name, pool)).collect();
+    let annotation = |n: &Value, key: &str| n["metadata"]["annotations"][key].clone();
+    let updated = |n: &&&Value| {
+        annotation(n, CURRENT_CONFIG) == configuration["name"] && annotation(n, STATE) == "Done"
+    };
+    let ready = |n: &&&Value| {
+        let conditions = n["status"]["conditions"].as_array();
+        conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
+    };
+    let updated_count = members.iter().filter(updated).count();
+    let ready_count = members.iter().filter(|n| updated(n) && ready(n)).count();
+    let unavailable = members.iter().filter(|n| !ready(n)).count();
+    let all = updated_count == members.len();
+    let condition = |kind: &str, holds: bool, message: String| {
+        let value = if holds { "True" } else { "False" };
+        let before = pool["status"]["conditions"].as_array();
+        let same = before.into_iter().flatten().find(|c| c["type"] == kind && c["status"] == value);
+        let since = same.map(|c| c["lastTransitionTime"].clone()).unwrap_or_else(|| json!(now()));
+        json!({"type": kind, "status": value, "reason": "", "message": message, "lastTransitionTime": since})
+    };
+    let goal = configuration["name"].as_str().unwrap_or_default();
+    json!({
+        "conditions": [
+            condition("Updated", all, if all { format!("All nodes are updated with {goal}") } else { String::new() }),
+            condition("Updating", !all, if all { String::new() } else { format!("All nodes are updating to {goal}") }),
+            condition("NodeDegraded", false, String::new()),
+            condition("RenderDegraded", false, String::new()),
+            condition("Degraded", false, String::new()),
+        ],
+        "configuration": configuration,
+        "degradedMachineCount": 0,
+        "machineCount": members.len(),
+        "observedGeneration": pool["metadata"]["generation"],
+        "readyMachineCount": ready_count,
+        "unavailableMachineCount": unavailable,
+        "updatedMachineCount": updated_count,
+    })
+}
+
+/// A master is never a machine of another pool, whatever labels it wears besides.
+fn belongs(node: &Value, name: &str, pool: &Value) -> bool {
+    let labels = &node["metadata"]["labels"];
+    let master = labels["node-role.kubernetes.io/master"].is_string();
+    let selector = pool["spec"]["nodeSelector"]["matchLabels"].as_object();
+    let selected =
+        selector.is_some_and(|s| !s.is_empty() && s.iter().all(|(key, value)| labels[key] == *value));
+    selected && master == (name == "master")
+}
+
+fn now() -> String {
+    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(roles: &[&str], current: &str, ready: &str) -> Value {
+        let labels: serde_json::Map<_, _> =
+            roles.iter().map(|r| (format!("node-role.kubernetes.io/{r}"), json!(""))).collect();
+        json!({
+            "metadata": {"labels": labels, "annotations": {CURRENT_CONFIG: current, STATE: "Done"}},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        })
+    }
+
+    #[test]
+    fn counts_its_own_machines() {
+        let nodes = [
+            node(&["master", "worker"], "new", "True"),
+            node(&["master", "worker"], "old", "True"),
+            node(&["master", "worker"], "new", "False"),
+            node(&["worker"], "w", "True"),
+        ];
+        let counts = |name: &str, goal: &str| {
+            let status = status(&pool(name), &json!({"name": goal}), &nodes);
+            ["machineCount", "updatedMachineCount", "readyMachineCount", "unavailableMachineCount"]
+                .map(|c| status[c].as_u64().unwrap_or(99))
+        };
+        assert_eq!(counts("master", "new"), [3, 2, 1, 1]);
+        assert_eq!(counts("worker", "w"), [1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_status_is_stable() {
+        let mut pool = pool("master");
+        pool["metadata"]["generation"] = json!(1);
+        let (configuration, nodes) = (json!({"name": "new"}), [node(&["master"], "new", "True")]);
+        let first = status(&pool, &configuration, &nodes);
+        pool["status"] = first.clone();
+        pool["status"]["conditions"][0]["lastTransitionTime"] = json!("2020-01-01T00:00:00Z");
+        let second = status(&pool, &configuration, &nodes);
+        assert_eq!(second["conditions"][0]["lastTransitionTime"], "2020-01-01T00:00:00Z");
+        assert_eq!(second["machineCount"], first["machineCount"]);
+    }
+}

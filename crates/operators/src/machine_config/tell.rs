@@ -1,0 +1,135 @@
+//! ClusterOperator `machine-config`.
+
+use super::RETRY;
+use super::answers::Answers;
+use kube::Client;
+use seedling_cluster::get;
+use seedling_cluster::operator_status::{Cond, Report, report};
+use seedling_types::Inventory;
+use seedling_types::names::NS_MCO;
+use tokio::sync::watch;
+
+const NAME: &str = "machine-config";
+/// What answered before is said to fail after so many failures: a master may restart.
+const STRIKES: u32 = 5;
+
+pub async fn tell(
+    client: &Client,
+    version: &str,
+    inventory: &Inventory,
+    mut answers: watch::Receiver<Answers>,
+    mut rendered: watch::Receiver<Result<(), String>>,
+) {
+    let masters: Vec<_> = inventory.masters().iter().map(|m| m.name.clone()).collect();
+    let mut was_available = None;
+    loop {
+        let told = async {
+            let was = match was_available {
+                Some(was) => was,
+                None => said_available(client).await?,
+            };
+            let rendered = rendered.borrow_and_update().clone();
+            let (available, progressing, degraded) =
+                decide(&masters, &answers.borrow_and_update(), &rendered, was);
+            was_available = Some(available.status);
+            let related = vec![("".into(), "namespaces".into(), "".into(), NS_MCO.into())];
+            report(
+                client,
+                &Report {
+                    name: NAME.into(),
+                    available,
+                    progressing,
+                    degraded,
+                    version: version.into(),
+                    related,
+                },
+            )
+            .await
+        };
+        if let Err(e) = told.await {
+            tracing::warn!("{e}");
+            tokio::time::sleep(RETRY).await;
+            continue;
+        }
+        tokio::select! {
+            _ = answers.changed() => {}
+            _ = rendered.changed() => {}
+        }
+    }
+}
+
+/// What an earlier instance of this operator said.
+async fn said_available(client: &Client) -> Result<bool, seedling_cluster::ClusterError> {
+    let live = get(client, super::CONFIG, "ClusterOperator", None, NAME).await?.unwrap_or_default();
+    let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    Ok(conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True"))
+}
+
+/// Available, progressing, degraded. The first time every master has to answer; later one is enough to join a machine.
+fn decide(
+    masters: &[String],
+    answers: &Answers,
+    rendered: &Result<(), String>,
+    was_available: bool,
+) -> (Cond, Cond, Cond) {
+    let good = |m: &&String| answers.get(*m).is_some_and(|a| a.error.is_none());
+    let bad: Vec<_> = masters.iter().filter(|m| !good(m)).collect();
+    let enough = if was_available { bad.len() < masters.len() } else { bad.is_empty() };
+    let reasons: Vec<_> = bad
+        .iter()
+        .map(|m| {
+            format!("{m}: {}", answers.get(*m).and_then(|a| a.error.as_deref()).unwrap_or("not asked yet"))
+        })
+        .collect();
+    let waiting = format!("The machine-config server does not answer on {}", reasons.join("; "));
+    let available = match (enough, rendered) {
+        (true, Ok(())) => Cond::new(true, "AsExpected", "Every master hands out its config"),
+        (true, Err(_)) if was_available => {
+            Cond::new(true, "AsExpected", "The configs rendered last are handed out")
+        }
+        (_, Err(e)) => Cond::new(false, "NotRendered", e),
+        (false, _) => Cond::new(false, "ServerNotAnswering", &waiting),
+    };
+    let progressing = match available.status {
+        true => Cond::new(false, "AsExpected", "All configs are rendered and served"),
+        false => Cond::new(true, "RollingOut", available.message.clone()),
+    };
+    let failing = bad.iter().any(|m| answers.get(*m).is_some_and(|a| a.strikes >= STRIKES));
+    let degraded = match rendered {
+        Err(e) if was_available => Cond::new(true, "RenderFailed", e),
+        _ if was_available && failing => Cond::new(true, "ServerNotAnswering", waiting),
+        _ => Cond::new(false, "AsExpected", ""),
+    };
+    (available, progressing, degraded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answers::Answer;
+    use super::*;
+
+    fn case(errors: [Option<u32>; 3], rendered: Result<(), String>, was: bool) -> (bool, bool, bool) {
+        let masters: Vec<String> = ["m0", "m1", "m2"].map(Into::into).into();
+        let answer = |strikes: Option<u32>| Answer {
+            strikes: strikes.unwrap_or(0),
+            error: strikes.map(|_| "refused".into()),
+        };
+        let answers = masters.iter().cloned().zip(errors.map(answer)).collect();
+        let (a, p, d) = decide(&masters, &answers, &rendered, was);
+        (a.status, p.status, d.status)
+    }
+
+    #[test]
+    fn every_master_first_then_one_is_enough() {
+        let (ok, bad) = (None, Some(STRIKES));
+        let broken = || Err("no".to_string());
+        assert_eq!(case([ok, ok, ok], Ok(()), false), (true, false, false));
+        assert_eq!(case([ok, ok, bad], Ok(()), false), (false, true, false));
+        assert_eq!(case([ok, ok, ok], broken(), false), (false, true, false));
+        assert_eq!(case([ok, ok, bad], Ok(()), true), (true, false, true));
+        assert_eq!(case([ok, ok, Some(1)], Ok(()), true), (true, false, false));
+        assert_eq!(case([bad, bad, bad], Ok(()), true), (false, true, true));
+        assert_eq!(case([ok, ok, ok], broken(), true), (true, false, true));
+        assert_eq!(decide(&["m".into()], &Answers::new(), &Ok(()), false).0.status, false);
+    }
+}
