@@ -75,6 +75,11 @@ impl Run<'_> {
     fn ignition_configs(&mut self) -> Result<(), CreateError> {
         let mut loaded = self.load()?;
         self.fill_manifests(&mut loaded)?;
+        if loaded.inventory.is_none() {
+            self.warn(
+                "There is no hosts.yaml: the bootstrap node will wait for one in /opt/openshift/hosts.yaml",
+            );
+        }
         let release = loaded.release.take().ok_or_else(|| self.no_release())?;
         self.fill_certificates(&mut loaded)?;
         let Loaded { config, inventory, state, consumed, .. } = &loaded;

@@ -60,7 +60,14 @@ fn the_files_of_opt_openshift_are_those_recorded() {
     let ours: BTreeSet<_> =
         files.keys().map(String::as_str).filter(|path| path.starts_with("/opt/openshift/")).collect();
     let extra: Vec<_> = ours.difference(&recorded.keys().copied().collect()).copied().collect();
-    assert_eq!(extra, ["/opt/openshift/hosts.yaml", "/opt/openshift/release.json"]);
+    assert_eq!(
+        extra,
+        [
+            "/opt/openshift/hosts.yaml",
+            "/opt/openshift/manifests/00_openshift-machine-api-ns.yaml",
+            "/opt/openshift/release.json"
+        ]
+    );
 }
 
 #[test]

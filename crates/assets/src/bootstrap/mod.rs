@@ -28,6 +28,9 @@ const KEPT_BACK: &[&str] = &["root-ca", "admin-kubeconfig-signer", "kubelet-boot
 /// A person's certificate: it is in the kubeconfigs only.
 const IN_KUBECONFIG: &str = "admin-kubeconfig-client";
 
+/// Home of the user-data secrets. Upstream's payload has an operator that brings it; the native one does not.
+const MACHINE_API: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: openshift-machine-api\n";
+
 pub fn config(i: &Inputs) -> Result<Config, CreateError> {
     let params = NodeParams {
         domain: &i.config.domain,
@@ -56,6 +59,7 @@ fn files(i: &Inputs) -> Result<Vec<File>, CreateError> {
     };
     let (manifests, patch) = overrides::ignore(i.manifests)?;
     files.extend(manifests.iter().map(|(path, contents)| put(path, 0o644, contents)));
+    files.push(put("manifests/00_openshift-machine-api-ns.yaml", 0o644, MACHINE_API));
     files.push(put("original_cvo_overrides.patch", 0o644, &patch));
     files.push(put("release.json", 0o644, &serde_json::to_string_pretty(i.release)?));
     if let Some(inventory) = i.inventory {

@@ -92,6 +92,11 @@ fn platform(read: &Read, problems: &mut Vec<Problem>) {
 
 fn pools(merged: &Merged, problems: &mut Vec<Problem>) {
     pool(&merged.control_plane, "controlPlane", problems);
+    if merged.control_plane.architecture != "amd64" {
+        let given = &merged.control_plane.architecture;
+        let problem = Problem::unsupported("controlPlane.architecture", given, &["amd64"]);
+        problems.push(problem.hint("the release is built for amd64"));
+    }
     match merged.control_plane.replicas {
         0 => {
             let why = "number of control plane replicas must be positive";
@@ -144,13 +149,6 @@ fn pool(pool: &Pool, path: &str, problems: &mut Vec<Problem>) {
     if !["Enabled", "Disabled"].contains(&pool.hyperthreading.as_str()) {
         let path = format!("{path}.hyperthreading");
         problems.push(Problem::unsupported(&path, &pool.hyperthreading, &["Disabled", "Enabled"]));
-    }
-    if pool.architecture != "amd64" {
-        let path = format!("{path}.architecture");
-        problems.push(
-            Problem::unsupported(&path, &pool.architecture, &["amd64"])
-                .hint("the release is built for amd64"),
-        );
     }
 }
 

@@ -85,15 +85,20 @@ impl InstallConfig {
 
     /// What hosts.yaml and the install-config must agree on.
     pub fn check_hosts(&self, inventory: &Inventory) -> Vec<Problem> {
+        let mut problems = Vec::new();
         let masters = inventory.masters().len();
-        if masters == self.masters as usize {
-            return vec![];
+        if masters != self.masters as usize {
+            let wanted = self.masters;
+            let text = format!(
+                "hosts: has {masters} masters, but controlPlane.replicas of install-config.yaml is {wanted}"
+            );
+            problems.push(Problem::new(Step::Hosts, "hosts", text).hint("make the two numbers equal"));
         }
-        let text = format!(
-            "hosts: has {masters} masters, but controlPlane.replicas of install-config.yaml is {}",
-            self.masters
-        );
-        vec![Problem::new(Step::Hosts, "hosts", text).hint("make the two numbers equal")]
+        if inventory.bootstrap().is_none() && self.masters > 1 {
+            let hint = "add one; it is a machine for half an hour";
+            problems.push(Problem::new(Step::Hosts, "hosts", "hosts: has no bootstrap host").hint(hint));
+        }
+        problems
     }
 }
 

@@ -17,15 +17,10 @@ const RESERVED: &[(&str, &str)] = &[
 ];
 
 pub fn check(net: &Networking, mtu: Option<i64>, problems: &mut Vec<Problem>) -> Option<Networks> {
-    match net.network_type.as_str() {
-        kind @ ("Kuryr" | "OpenShiftSDN") => {
-            let why = format!("networkType {kind} is not supported, please use OVNKubernetes");
-            problems.push(
-                Problem::invalid("networking.networkType", format!("{kind:?}"), why)
-                    .hint("write OVNKubernetes"),
-            );
-        }
-        _ => {}
+    if let kind @ ("Kuryr" | "OpenShiftSDN") = net.network_type.as_str() {
+        let why = format!("networkType {kind} is not supported, please use OVNKubernetes");
+        let problem = Problem::invalid("networking.networkType", format!("{kind:?}"), why);
+        problems.push(problem.hint("write OVNKubernetes"));
     }
     if let Some(mtu) = mtu {
         let why = "cluster network MTU is allowed only in AWS deployments";

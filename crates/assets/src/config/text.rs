@@ -33,13 +33,14 @@ pub fn is_ssh_key(line: &str) -> bool {
 }
 
 pub fn pull_secret(secret: &str) -> Result<(), String> {
-    let parsed: Value = serde_json::from_str(secret).map_err(|e| match secret.trim().chars().next() {
-        None => "unexpected end of JSON input".to_string(),
-        Some(first) if e.column() <= 1 => {
-            format!("invalid character '{first}' looking for beginning of value")
-        }
-        Some(_) => format!("invalid JSON at column {}", e.column()),
-    })?;
+    let parsed: Value =
+        serde_json::from_str(secret).map_err(|e| match secret.chars().nth(e.column().saturating_sub(1)) {
+            None => "unexpected end of JSON input".to_string(),
+            Some(c) if e.to_string().starts_with("trailing") => {
+                format!("invalid character '{c}' after top-level value")
+            }
+            Some(c) => format!("invalid character '{c}' looking for beginning of value"),
+        })?;
     let Some(object) = parsed.as_object() else {
         let kind = if parsed.is_array() { "array" } else { "value" };
         return Err(format!("json: cannot unmarshal {kind} into Go value of type validate.imagePullSecret"));
