@@ -1,1 +1,94 @@
-fn main() {}
+//! The binary `seedling`: parse, dispatch, exit code. One thin file a command; the logic is in the other crates.
+
+mod commands;
+
+use clap::{Parser, Subcommand};
+use commands::{create, helper, kubectl, lab, node, operator, release, version, wait_for};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Grows a Kubernetes cluster from nothing, the way OpenShift does.
+///
+/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 bad install-config or hosts file, 4 infrastructure, 5 bootstrap failed,
+/// 6 install failed, 7 operators unstable, 8 interrupted.
+#[derive(Parser)]
+#[command(name = "seedling", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make the files a cluster starts from
+    #[command(subcommand)]
+    Create(create::CreateCommand),
+    /// Build the payload, or show what is in it
+    #[command(subcommand)]
+    Release(release::ReleaseCommand),
+    /// Grow clusters on this machine, in containers and network namespaces of their own
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
+    /// Wait until a cluster has grown
+    #[command(subcommand)]
+    WaitFor(wait_for::WaitForCommand),
+    /// The payload's own kubectl on a lab's kubeconfig
+    Kubectl(kubectl::KubectlArgs),
+    /// Serve what machines boot from: DHCP, DNS, HTTP, load balancer, registry
+    #[command(subcommand)]
+    Helper(helper::HelperCommand),
+    /// Show the version of this program and of its payload
+    Version(version::VersionArgs),
+    #[command(flatten)]
+    Node(node::NodeCommand),
+    /// Run an operator (inside the cluster)
+    #[command(hide = true)]
+    Operator(operator::OperatorArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging();
+    // The one crypto provider, before anything speaks TLS.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => return failed(&e.into()),
+    };
+    let ended = runtime.block_on(async {
+        let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
+        match cli.command {
+            Command::Create(command) => create::run(command),
+            Command::Release(command) => done(release::run(command).await),
+            Command::Lab(command) => done(lab::run(command).await),
+            Command::WaitFor(command) => Ok(wait_for::run(command).await),
+            Command::Kubectl(args) => kubectl::run(args),
+            Command::Helper(command) => done(helper::run(command).await),
+            Command::Version(args) => done(version::run(args)),
+            Command::Node(command) => done(node::run(command).await),
+            Command::Operator(args) => done(operator::run(args).await),
+        }
+    });
+    // What still waits for a blocking read must not hold the end up.
+    runtime.shutdown_background();
+    ended.unwrap_or_else(|e| failed(&e))
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+/// To stderr: stdout is data. The journal and the runtime add the time themselves.
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SEEDLING_LOG").unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new("info,hyper=warn,kube=warn,tower=warn,rustls=warn")
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .compact()
+        .init();
+}

@@ -37,7 +37,8 @@ pub fn run(command: CreateCommand) -> Result<ExitCode> {
         CreateCommand::IgnitionConfigs(args) => (Target::IgnitionConfigs, args),
     };
     let defaults = Options::default();
-    let options = Options { hosts: args.hosts, release: args.release.unwrap_or(defaults.release.clone()), ..defaults };
+    let options =
+        Options { hosts: args.hosts, release: args.release.unwrap_or(defaults.release.clone()), ..defaults };
     match seedling_assets::create(target, &args.dir, &options) {
         Ok(outcome) => {
             for message in outcome.messages {

@@ -39,7 +39,9 @@ pub async fn run(command: ReleaseCommand) -> Result<()> {
     // Compilers and archives: nothing here is asynchronous.
     tokio::task::spawn_blocking(|| match command {
         ReleaseCommand::Build { source, out, seedling } => build_release(source, out, seedling),
-        ReleaseCommand::Info { output, dir } => show(output, dir.unwrap_or_else(|| default_cache().join("release"))),
+        ReleaseCommand::Info { output, dir } => {
+            show(output, dir.unwrap_or_else(|| default_cache().join("release")))
+        }
     })
     .await?
 }
@@ -47,7 +49,8 @@ pub async fn run(command: ReleaseCommand) -> Result<()> {
 /// The release a lab boots from: the one given, else the cache's.
 pub async fn ensure_release(dir: Option<PathBuf>) -> Result<PathBuf> {
     let dir = dir.unwrap_or_else(|| default_cache().join("release"));
-    load(&dir).context("there is no release to boot from; run `seedling release build` in a checkout first")?;
+    load(&dir)
+        .context("there is no release to boot from; run `seedling release build` in a checkout first")?;
     Ok(dir)
 }
 
@@ -66,7 +69,10 @@ fn show(output: Output, dir: PathBuf) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&release)?);
         return Ok(());
     }
-    println!("Release {}, Kubernetes {}\n{}\n", release.version, release.kubernetes_version, release.release_image);
+    println!(
+        "Release {}, Kubernetes {}\n{}\n",
+        release.version, release.kubernetes_version, release.release_image
+    );
     println!("{:<24} {:<10} {:>9}  DIGEST", "COMPONENT", "VERSION", "SIZE");
     for row in rows(&dir, &release)? {
         let size = format!("{:.1} MB", row.size as f64 / 1e6);

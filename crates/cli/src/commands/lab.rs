@@ -1,0 +1,305 @@
+//! `seedling lab`: look into a lab, enter its machines, switch them, remove it. `lab up` is put together elsewhere from
+//! assets, release and [`up_machines`].
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use seedling_lab::{Lab, LabSpec, Labs, NodeStatus, Status, default_inventory};
+use seedling_machines::{Machine, Power};
+use seedling_types::{ClusterDomain, Inventory};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+
+/// `seedling lab up`
+#[derive(Args, Clone, Debug)]
+pub struct UpArgs {
+    #[command(flatten)]
+    pub lab: Name,
+    /// Number of control-plane machines
+    #[arg(long, default_value_t = 3)]
+    pub masters: u8,
+    /// Machines of the lab (hosts.yaml) instead of the default ones
+    #[arg(long, value_name = "FILE", conflicts_with = "masters")]
+    pub hosts: Option<PathBuf>,
+    /// Give every machine the release's images before it boots, instead of letting it pull them
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub seed_images: bool,
+    /// Asset directory to boot from [default: a new one in the lab's own directory]
+    #[arg(long, value_name = "DIR")]
+    pub assets: Option<PathBuf>,
+    /// Release to serve [default: the one in the cache]
+    #[arg(long, value_name = "DIR")]
+    pub release: Option<PathBuf>,
+    /// Loopback port for the API; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    pub api_port: u16,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Name {
+    /// Name of the lab
+    #[arg(long = "name", default_value = "default", env = "SEEDLING_LAB")]
+    pub name: String,
+}
+
+#[derive(Subcommand)]
+pub enum LabCommand {
+    /// Grow a cluster: release, assets, machines, until everything works; twice is harmless
+    Up(UpArgs),
+    /// Remove a lab without a trace
+    Down {
+        #[command(flatten)]
+        lab: Name,
+    },
+    /// Show machines, and how far each has booted
+    Status {
+        #[command(flatten)]
+        lab: Name,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show a machine's console and Ignition log, its journal, or the helper's log
+    Logs {
+        #[command(flatten)]
+        lab: Name,
+        /// Machine; without it, the helper
+        node: Option<String>,
+        /// The journal instead of the console
+        #[arg(long, requires = "node")]
+        journal: bool,
+        /// Only this unit of the journal
+        #[arg(short, long, requires = "node")]
+        unit: Option<String>,
+        /// Keep following
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// Run a command on a machine; its exit code is ours
+    Exec {
+        #[command(flatten)]
+        lab: Name,
+        node: String,
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Open a shell on a machine
+    Shell {
+        #[command(flatten)]
+        lab: Name,
+        node: String,
+    },
+    /// Print the path of the admin's kubeconfig
+    Kubeconfig {
+        #[command(flatten)]
+        lab: Name,
+    },
+    /// List the labs of this machine
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Switch a machine on or off, or cut it off
+    Power {
+        #[command(flatten)]
+        lab: Name,
+        node: String,
+        to: To,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Output {
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Table,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum To {
+    On,
+    /// Shut down, as by its power button
+    Off,
+    /// Pull the plug
+    Kill,
+}
+
+pub async fn run(cmd: LabCommand) -> Result<()> {
+    let labs = Labs::from_env();
+    match cmd {
+        LabCommand::Up(args) => super::up::run(args).await?,
+        LabCommand::Down { lab } => {
+            if !seedling_lab::down(&labs, &lab.name, &say).await? {
+                say(&format!("there is no lab {:?}", lab.name));
+            }
+        }
+        LabCommand::Status { lab, output } => {
+            let status = seedling_lab::status(&labs.open(&lab.name)?).await?;
+            match output.output {
+                Format::Json => println!("{}", serde_json::to_string_pretty(&status)?),
+                Format::Table => print_status(&status),
+            }
+        }
+        LabCommand::Logs { lab, node, journal, unit, follow } => {
+            let lab = labs.open(&lab.name)?;
+            match node {
+                None => show(&[lab.helper_log()], follow).await?,
+                Some(node) if journal || unit.is_some() => {
+                    show_journal(&lab.machine(&node)?, unit, follow).await?
+                }
+                Some(node) => {
+                    let machine = lab.machine(&node)?;
+                    show(&[machine.on_disk("/var/log/ignition.log"), machine.console_log()], follow).await?;
+                }
+            }
+        }
+        LabCommand::Exec { lab, node, command } => {
+            let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+            enter(&labs.open(&lab.name)?.machine(&node)?, &command, tty).await?;
+        }
+        LabCommand::Shell { lab, node } => {
+            let tty = std::io::stdin().is_terminal();
+            enter(&labs.open(&lab.name)?.machine(&node)?, &["bash".into(), "-l".into()], tty).await?;
+        }
+        LabCommand::Kubeconfig { lab } => {
+            let path = labs.open(&lab.name)?.kubeconfig();
+            if !path.exists() {
+                bail!("{} is not there yet: `lab up` writes it", path.display());
+            }
+            println!("{}", path.display());
+        }
+        LabCommand::List { output } => list(&labs.list()?, output.output)?,
+        LabCommand::Power { lab, node, to } => {
+            let machine = labs.open(&lab.name)?.machine(&node)?;
+            match to {
+                To::On => machine.switch_on().await?,
+                To::Off => machine.switch_off().await?,
+                To::Kill => machine.cut_off().await?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The machines of `args`: those of its file, or the default ones.
+pub fn inventory(args: &UpArgs) -> Result<Inventory> {
+    let Some(path) = &args.hosts else { return Ok(default_inventory(args.masters)) };
+    let yaml = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    Inventory::parse(&yaml).map_err(|errors| {
+        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}:\n{}", path.display(), lines.join("\n"))
+    })
+}
+
+/// The last part of `lab up`: network, helper, machines switched on. `assets` and `release` must be there already.
+pub async fn up_machines(
+    args: &UpArgs,
+    cluster_domain: ClusterDomain,
+    inventory: Inventory,
+    assets: PathBuf,
+    release: PathBuf,
+    seed_store: Option<PathBuf>,
+) -> Result<Lab> {
+    let mut spec = LabSpec::new(&args.lab.name, cluster_domain, inventory, assets, release)?;
+    spec.seed_store = seed_store.filter(|_| args.seed_images);
+    spec.api_port = args.api_port;
+    let options = seedling_lab::Options::this_program()?;
+    Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
+}
+
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+fn print_status(status: &Status) {
+    let api = status.api.map_or("-".into(), |a| a.to_string());
+    let helper = match (status.helper.pid, status.helper.ready) {
+        (Some(_), true) => "ready",
+        (Some(_), false) => "starting",
+        (None, _) => "not running",
+    };
+    println!("lab {}: API {api}, helper {helper}", status.name);
+    println!(
+        "{:<14} {:<10} {:<16} {:<6} {:>8} {:>9}  WHERE",
+        "NAME", "ROLE", "ADDRESS", "POWER", "CPU", "MEMORY"
+    );
+    for NodeStatus { name, role, address, inspection, says, .. } in &status.nodes {
+        let power = match inspection.power {
+            Power::On => "on",
+            Power::Off => "off",
+            Power::Paused => "paused",
+        };
+        let cpu = format!("{:.1} s", inspection.usage.cpu_seconds);
+        let memory = format!("{} MB", inspection.usage.memory_bytes >> 20);
+        let address = address.to_string();
+        println!("{name:<14} {:<10} {address:<16} {power:<6} {cpu:>8} {memory:>9}  {says}", role.as_str());
+    }
+}
+
+fn list(labs: &[Lab], format: Format) -> Result<()> {
+    if format == Format::Json {
+        let records: Vec<_> = labs.iter().map(|lab| &lab.record).collect();
+        println!("{}", serde_json::to_string_pretty(&records)?);
+        return Ok(());
+    }
+    println!("{:<20} {:>8}  {:<22} DIRECTORY", "NAME", "MACHINES", "API");
+    for lab in labs {
+        let spec = &lab.record.spec;
+        let api = lab.record.api.map_or("-".into(), |a| a.to_string());
+        println!("{:<20} {:>8}  {api:<22} {}", spec.name, spec.inventory.hosts.len(), lab.dir.display());
+    }
+    Ok(())
+}
+
+async fn show(files: &[PathBuf], follow: bool) -> Result<()> {
+    let there: Vec<_> = files.iter().filter(|f| f.exists()).collect();
+    let Some(last) = there.last() else { bail!("nothing was logged yet") };
+    for file in &there {
+        if there.len() > 1 {
+            eprintln!("==> {} <==", file.display());
+        }
+        if !(follow && file == last) {
+            std::io::copy(&mut std::fs::File::open(file)?, &mut std::io::stdout())?;
+        }
+    }
+    if follow {
+        finish(Command::new("tail").args(["-n", "+1", "-F"]).arg(last)).await?;
+    }
+    Ok(())
+}
+
+/// The journal of a machine that is off is read from its disk.
+async fn show_journal(machine: &Machine, unit: Option<String>, follow: bool) -> Result<()> {
+    let mut args = vec!["--no-pager".to_string()];
+    args.extend(unit.map(|unit| format!("--unit={unit}")));
+    if follow {
+        args.push("--follow".into());
+    }
+    if machine.inspect().await?.power == Power::On {
+        args.insert(0, "journalctl".into());
+        return finish(&mut machine.exec(&args, false)).await;
+    }
+    let journal: PathBuf = machine.on_disk("/var/log/journal");
+    finish(Command::new("journalctl").arg("--directory").arg(Path::new(&journal)).args(args)).await
+}
+
+async fn enter(machine: &Machine, command: &[String], tty: bool) -> Result<()> {
+    if machine.inspect().await?.power != Power::On {
+        bail!("{} is not on", machine.name);
+    }
+    finish(&mut machine.exec(command, tty)).await
+}
+
+/// With our own streams; the program's exit code becomes ours.
+async fn finish(command: &mut Command) -> Result<()> {
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    let status = command.status().await.with_context(|| format!("cannot run {program}"))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        code => std::process::exit(code.unwrap_or(1)),
+    }
+}

@@ -1,0 +1,10 @@
+pub mod create;
+pub mod helper;
+pub mod kubectl;
+pub mod lab;
+pub mod node;
+pub mod operator;
+pub mod release;
+pub mod up;
+pub mod version;
+pub mod wait_for;

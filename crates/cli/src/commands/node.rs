@@ -1,0 +1,163 @@
+//! What runs on nodes, as services, static pods and installer pods. Hidden: people meet them in journals.
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use seedling_operators::{etcd, machine_approver, machine_config, static_pod};
+use seedling_types::{Inventory, paths};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+#[derive(Subcommand)]
+pub enum NodeCommand {
+    /// Bootstrap node: work the plan
+    #[command(hide = true)]
+    Bootkube,
+    /// Bootstrap node: fetch the release's manifests
+    #[command(hide = true)]
+    ReleaseImage,
+    /// Bootstrap node: approve the certificates of the inventory's machines, and label their nodes
+    #[command(hide = true)]
+    ApproveCsr,
+    /// Bootstrap node: report completion
+    #[command(hide = true)]
+    ReportProgress,
+    /// Master: write one revision's files
+    #[command(hide = true)]
+    Installer(InstallerArgs),
+    /// Master: wait to be an etcd member, and write the config to start with
+    #[command(hide = true)]
+    EtcdJoin(EtcdJoinArgs),
+    /// Master: wait until this node's etcd member is a voter
+    #[command(hide = true)]
+    EtcdWait {
+        #[arg(long)]
+        resources: PathBuf,
+    },
+    /// Serve nodes their configuration
+    #[command(hide = true, subcommand)]
+    MachineConfigServer(ServerCommand),
+}
+
+#[derive(Args)]
+pub struct InstallerArgs {
+    #[arg(long)]
+    namespace: String,
+    #[arg(long)]
+    pod: String,
+    #[arg(long)]
+    revision: i64,
+    #[arg(long, value_delimiter = ',')]
+    configmaps: Vec<String>,
+    #[arg(long, value_delimiter = ',')]
+    secrets: Vec<String>,
+    #[arg(long, env = "NODE_NAME")]
+    node_name: String,
+    #[arg(long, env = "NODE_IP")]
+    node_ip: String,
+}
+
+#[derive(Args)]
+pub struct EtcdJoinArgs {
+    #[arg(long)]
+    name: String,
+    #[arg(long)]
+    address: Ipv4Addr,
+    /// name=address, …
+    #[arg(long, value_delimiter = ',', value_parser = peer)]
+    peers: Vec<(String, Ipv4Addr)>,
+    #[arg(long)]
+    resources: PathBuf,
+    #[arg(long)]
+    out: PathBuf,
+}
+
+#[derive(Subcommand)]
+pub enum ServerCommand {
+    /// From files, on the bootstrap node
+    Bootstrap,
+    /// From the API, on a master
+    Start {
+        #[arg(long)]
+        apiserver_url: String,
+    },
+}
+
+fn peer(text: &str) -> Result<(String, Ipv4Addr), String> {
+    let (name, address) = text.split_once('=').ok_or("name=address")?;
+    Ok((name.into(), address.parse().map_err(|_| "name=address")?))
+}
+
+const ROOT: &str = "/";
+
+pub async fn run(command: NodeCommand) -> Result<()> {
+    match command {
+        NodeCommand::Bootkube => seedling_bootkube::run(Path::new(ROOT)).await,
+        NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
+        NodeCommand::ReportProgress => seedling_bootkube::report_progress(Path::new(ROOT)).await,
+        NodeCommand::ApproveCsr => approve_csr().await,
+        NodeCommand::Installer(a) => {
+            let client = seedling_cluster::connect(None).await?;
+            let args = static_pod::InstallerArgs {
+                namespace: a.namespace,
+                pod: a.pod,
+                revision: a.revision,
+                configmaps: a.configmaps.into_iter().filter(|n| !n.is_empty()).collect(),
+                secrets: a.secrets.into_iter().filter(|n| !n.is_empty()).collect(),
+                node_name: a.node_name,
+                node_ip: a.node_ip,
+            };
+            static_pod::install(&client, &args).await
+        }
+        NodeCommand::EtcdJoin(a) => {
+            let EtcdJoinArgs { name, address, peers, resources, out } = a;
+            etcd::join(&etcd::JoinArgs { name, address, peers, resources, out }).await
+        }
+        NodeCommand::EtcdWait { resources } => etcd::wait_for_voter(&resources).await,
+        NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
+            let tls = Path::new(paths::MCS_TLS);
+            let kubeconfig = Path::new("/etc/mcs/kubeconfig");
+            let base = Path::new(paths::MCS_BOOTSTRAP);
+            Ok(machine_config::serve_bootstrap(base, tls, kubeconfig, inventory()?).await?)
+        }
+        NodeCommand::MachineConfigServer(ServerCommand::Start { apiserver_url }) => {
+            let client = seedling_cluster::connect(None).await?;
+            Ok(machine_config::serve_cluster(client, &apiserver_url, Path::new(paths::MCS_TLS)).await?)
+        }
+    }
+}
+
+fn inventory() -> Result<Inventory> {
+    let path = Path::new(paths::OPT_OPENSHIFT).join("hosts.yaml");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Inventory::parse(&text).map_err(|errors| {
+        anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// Until the masters' own approver leads: bootkube waits for that before it takes this node's API away.
+async fn approve_csr() -> Result<()> {
+    let kubeconfig = Path::new(paths::OPT_OPENSHIFT).join("auth/kubeconfig-loopback");
+    let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
+    let inventory = inventory()?;
+    let done = Path::new(paths::OPT_OPENSHIFT).join(".bootkube.done");
+    let condition = seedling_steps::Condition::new(
+        "bootkube to be done",
+        std::time::Duration::from_secs(4 * 3600),
+        "journalctl -b -u bootkube.service",
+    );
+    let until_done = seedling_steps::wait_for(&condition, std::time::Duration::from_secs(1), async || {
+        match done.exists() {
+            true => seedling_steps::Probe::Met(()),
+            false => seedling_steps::Probe::Unmet("bootkube is at work".into()),
+        }
+    });
+    let manifest =
+        std::fs::read_to_string(Path::new(paths::OPT_OPENSHIFT).join("manifests/cluster-config.yaml"))?;
+    let domain = seedling_components::ClusterConfig::from_manifest(&manifest)?.domain;
+    tokio::select! {
+        () = machine_approver::approve_loop(&client, &inventory, &domain) => {}
+        () = machine_config::label_nodes(&client, &inventory) => {}
+        ended = until_done => ended?,
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! `seedling lab up`: release → assets → machines → a cluster that works, with a line for each thing that happened.
+
+use super::lab::{UpArgs, inventory, up_machines};
+use super::release::ensure_release;
+use anyhow::{Context, Result, bail};
+use seedling_assets::{Target, lab_kubeconfig};
+use seedling_lab::{Lab, Labs};
+use seedling_steps::{Condition, Entry, Phase, Probe, wait_for, write_atomic};
+use seedling_types::{ClusterDomain, Inventory, Role};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The lab's cluster, for those who bring no install-config of their own.
+const INSTALL_CONFIG: &str = include_str!("up/install-config.yaml");
+/// When nothing moves for this long the bring-up has failed; a slow machine still moves.
+const NO_PROGRESS: Duration = Duration::from_secs(300);
+const POLL: Duration = Duration::from_millis(250);
+
+/// What happened when, in seconds since the machines were switched on.
+#[derive(Default, Serialize)]
+struct Times {
+    milestones: Vec<(String, f64)>,
+}
+
+struct BringUp {
+    lab: Lab,
+    started: Instant,
+    times: Times,
+    client: kube::Client,
+}
+
+pub async fn run(args: UpArgs) -> Result<()> {
+    let labs = Labs::from_env();
+    let release = ensure_release(args.release.clone()).await?;
+    let seed_store = match args.seed_images {
+        true => {
+            let (release, cache) = (release.clone(), labs.cache.clone());
+            Some(tokio::task::spawn_blocking(move || seedling_release::seed_store(&release, &cache)).await??)
+        }
+        false => None,
+    };
+    let (assets, inventory, domain) = make_assets(&labs, &args, &release)?;
+    let started = Instant::now();
+    let lab = up_machines(&args, domain.clone(), inventory, assets, release, seed_store).await?;
+    let kubeconfig = write_kubeconfig(&lab, &domain)?;
+    let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
+    let mut bring_up = BringUp { lab, started, times: Times::default(), client };
+    bring_up.reached("machines switched on");
+    bring_up.grow().await?;
+    bring_up.finish()?;
+    println!("export KUBECONFIG={}", kubeconfig.display());
+    Ok(())
+}
+
+/// Made once for a lab: the same lab brought up again keeps its identity, a new lab never gets an old one.
+fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, Inventory, ClusterDomain)> {
+    let inventory = inventory(args)?;
+    let dir = args.assets.clone().unwrap_or_else(|| labs.assets_dir(&args.lab.name));
+    if !dir.join("bootstrap.ign").exists() {
+        if args.assets.is_none() {
+            let _ = std::fs::remove_dir_all(&dir);
+            std::fs::create_dir_all(&dir)?;
+            let config = INSTALL_CONFIG.replace("MASTERS", &inventory.masters().len().to_string());
+            std::fs::write(dir.join("install-config.yaml"), config)?;
+        }
+        let hosts = dir.join("hosts.yaml");
+        if !hosts.exists() {
+            std::fs::write(&hosts, inventory.to_yaml())?;
+        }
+        let options =
+            seedling_assets::Options { hosts: Some(hosts), release: release.into(), ..Default::default() };
+        seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
+    }
+    let kubeconfig = std::fs::read_to_string(dir.join("auth/kubeconfig"))?;
+    let server = kubeconfig.lines().find_map(|l| l.trim().strip_prefix("server: https://api."));
+    let domain =
+        server.and_then(|s| s.strip_suffix(":6443")).context("auth/kubeconfig names no api server")?;
+    Ok((dir, inventory, ClusterDomain(domain.into())))
+}
+
+fn write_kubeconfig(lab: &Lab, domain: &ClusterDomain) -> Result<PathBuf> {
+    let api = lab.record.api.context("the lab has no forward to the API")?;
+    let admin = std::fs::read_to_string(lab.record.spec.assets.join("auth/kubeconfig"))?;
+    let path = lab.kubeconfig();
+    write_atomic(&path, lab_kubeconfig(&admin, &format!("https://{api}"), &domain.api()), 0o600)?;
+    Ok(path)
+}
+
+impl BringUp {
+    fn reached(&mut self, milestone: &str) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        eprintln!("{seconds:7.1}s  {milestone}");
+        self.times.milestones.push((milestone.into(), (seconds * 1000.0).round() / 1000.0));
+    }
+
+    async fn grow(&mut self) -> Result<()> {
+        self.wait("the API to answer", async |c| Ok(c.apiserver_version().await.map(|v| v.git_version).ok()))
+            .await?;
+        let masters = self.lab.record.spec.inventory.masters().len();
+        self.wait("all masters to join", async |c| joined(c, masters).await).await?;
+        self.wait("all masters to carry etcd", async |c| etcd_condition(c, "EtcdRunningInCluster").await)
+            .await?;
+        self.wait("bootstrapping to complete", async |c| bootstrap_complete(c).await).await?;
+        self.wait("the bootstrap etcd member to be removed", async |c| {
+            etcd_condition(c, "EtcdBootstrapMemberRemoved").await
+        })
+        .await?;
+        if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
+            self.lab.machine(&bootstrap.name)?.cut_off().await?;
+            self.reached("bootstrap node switched off");
+        }
+        self.wait("all operators to have finished", async |c| install_complete(c).await).await
+    }
+
+    /// `ask` says nothing (`None`) until it is so, and then what it saw.
+    async fn wait(
+        &mut self,
+        what: &str,
+        ask: impl AsyncFn(&kube::Client) -> Result<Option<String>>,
+    ) -> Result<()> {
+        let condition = Condition::new(what, NO_PROGRESS, "seedling lab status; seedling lab logs NODE");
+        let (client, lab) = (self.client.clone(), &self.lab);
+        let met = wait_for(&condition, POLL, async || match ask(&client).await {
+            Ok(Some(seen)) => Probe::Met(seen),
+            Ok(None) => Probe::Unmet(stage(lab)),
+            Err(e) => Probe::Unmet(format!("{} ({e:#})", stage(lab))),
+        })
+        .await;
+        match met {
+            Ok(seen) => {
+                self.reached(&format!("{what}: {seen}"));
+                Ok(())
+            }
+            Err(unmet) => bail!("{unmet}\n{}", chains(&self.lab).await),
+        }
+    }
+
+    fn finish(&self) -> Result<()> {
+        let path = self.lab.dir.join("bring-up.json");
+        write_atomic(&path, serde_json::to_vec_pretty(&self.times)?, 0o644)?;
+        eprintln!(
+            "{:7.1}s  the cluster has grown; times are in {}",
+            self.started.elapsed().as_secs_f64(),
+            path.display()
+        );
+        Ok(())
+    }
+}
+
+/// What bootkube is at, from its record on the bootstrap machine's disk.
+fn stage(lab: &Lab) -> String {
+    let record = || -> Option<String> {
+        let bootstrap = lab.record.spec.inventory.bootstrap()?;
+        let path = lab.machine(&bootstrap.name).ok()?.on_disk("/var/log/openshift/bootkube.json");
+        let entries: Vec<Entry> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let last = entries.last()?;
+        Some(match (last.phase, &last.stage) {
+            (Phase::StageStart, Some(stage)) => format!("bootkube is at {stage}"),
+            (Phase::ServiceEnd, _) => "bootkube has ended".into(),
+            (_, Some(stage)) => format!("bootkube has done {stage}"),
+            _ => "bootkube has started".into(),
+        })
+    };
+    record().unwrap_or_else(|| "bootkube has not started".into())
+}
+
+/// Where each machine's boot stands, for the message of a failed bring-up.
+async fn chains(lab: &Lab) -> String {
+    match seedling_lab::status(lab).await {
+        Ok(status) => {
+            let masters = status.nodes.iter().filter(|n| n.role != Role::Worker);
+            masters.map(|n| format!("  {}: {}", n.name, n.says)).collect::<Vec<_>>().join("\n")
+        }
+        Err(e) => e.to_string(),
+    }
+}
+
+async fn joined(client: &kube::Client, wanted: usize) -> Result<Option<String>> {
+    let nodes = seedling_cluster::list(client, "v1", "Node", None, "").await?;
+    Ok((nodes.len() >= wanted).then(|| format!("{} nodes", nodes.len())))
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
+}
+
+async fn etcd_condition(client: &kube::Client, kind: &str) -> Result<Option<String>> {
+    let etcd = seedling_cluster::get(client, "operator.openshift.io/v1", "Etcd", None, "cluster").await?;
+    let met = etcd.as_ref().and_then(|e| condition(e, kind)).filter(|c| c["status"] == "True");
+    Ok(met.map(|c| c["message"].as_str().unwrap_or("True").to_string()))
+}
+
+async fn bootstrap_complete(client: &kube::Client) -> Result<Option<String>> {
+    let map = seedling_cluster::get(client, "v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
+    Ok(map.filter(|m| m["data"]["status"] == "complete").map(|_| "complete".into()))
+}
+
+async fn install_complete(client: &kube::Client) -> Result<Option<String>> {
+    let Some(version) =
+        seedling_cluster::get(client, "config.openshift.io/v1", "ClusterVersion", None, "version").await?
+    else {
+        return Ok(None);
+    };
+    let is = |kind: &str, status: &str| condition(&version, kind).is_some_and(|c| c["status"] == status);
+    let message = condition(&version, "Progressing").and_then(|c| c["message"].as_str()).unwrap_or_default();
+    match is("Available", "True") && is("Progressing", "False") && is("Failing", "False") {
+        true => Ok(Some(message.into())),
+        false => bail!("{message}"),
+    }
+}
