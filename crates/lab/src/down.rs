@@ -1,8 +1,9 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
 use crate::store::{Labs, machine};
-use crate::{LabError, all, at, helper};
+use crate::{LabError, all, at, helper, processes};
 use futures::future::join_all;
+use nix::sys::signal::Signal;
 use seedling_machines::network::Network;
 use seedling_machines::{Machine, Progress, cgroup};
 use std::collections::BTreeSet;
@@ -27,9 +28,11 @@ pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<boo
 async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), LabError> {
     let dir = labs.dir(name);
     let network = Network::of_lab(name);
+    // A runc whose `up` was killed would go on to start a machine that is removed here.
+    processes::end(&[dir.join("runc").as_os_str()], Signal::SIGKILL).await?;
     // In order of the boot, backwards. An error leaves lab.json in place, so that `down` can be tried again.
     all(join_all(machines(labs, name).iter().map(|m| remove_machine(m, progress))).await)?;
-    helper::stop_by_config(&dir.join("helper.yaml")).await?;
+    helper::stop(&dir.join("helper.yaml")).await?;
     network.remove_bridge().await?;
     cgroup::remove_lab(name);
     labs.give_back_sysctls(name).await?;

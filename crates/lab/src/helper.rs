@@ -1,12 +1,13 @@
 //! The helper as a process of its own inside the lab's network namespace; it outlives the command that started it.
 
+use crate::processes::{self, Process};
 use crate::{Lab, LabError, at};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
 use seedling_steps::{Condition, Probe, wait_for, write_atomic};
 use seedling_types::helper::{Forward, HelperConfig};
 use seedling_types::ports;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -27,7 +28,7 @@ pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabE
     let api = match lab.record.api {
         Some(api) if running => api,
         _ => {
-            stop(lab).await?; // one whose address was never written down is of no use
+            stop(&lab.helper_config()).await?; // one whose address was never written down is of no use
             start(lab, program)?
         }
     };
@@ -94,65 +95,22 @@ fn start(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
 }
 
 /// Asks it to end, and insists.
-pub(crate) async fn stop(lab: &Lab) -> Result<(), LabError> {
-    stop_by_config(&lab.helper_config()).await
-}
-
-pub(crate) async fn stop_by_config(config: &Path) -> Result<(), LabError> {
-    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        let found = find(config);
-        for process in &found {
-            // Looked at again: between the two a number can have gone to another process.
-            if start_time(process.pid) == Some(process.start) {
-                let _ = kill(Pid::from_raw(process.pid), signal);
-            }
-        }
-        let condition = Condition::new("the helper to end", Duration::from_secs(3), "it is killed next");
-        let ended = wait_for(&condition, POLL, async || match find(config).len() {
-            0 => Probe::Met(()),
-            n => Probe::Unmet(format!("{n} left")),
-        });
-        match ended.await {
-            Ok(()) => return Ok(()),
-            Err(unmet) if signal == Signal::SIGKILL => return Err(unmet.into()),
-            Err(_) => {}
-        }
+pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
+    let arguments = arguments(config);
+    if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
+        processes::end(&arguments, Signal::SIGKILL).await?;
     }
     Ok(())
-}
-
-pub(crate) struct Process {
-    pub pid: i32,
-    /// Clock ticks after the machine's boot: with the pid, a name that is never used twice.
-    start: u64,
 }
 
 /// Helpers of this very lab, told by the config they were started with: this also finds one whose starter was killed before
 /// it could write anything down.
 pub(crate) fn find(config: &Path) -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_helper(&line, config)))
-        .filter_map(|pid| Some(Process { pid, start: start_time(pid)? }))
-        .collect()
+    processes::find(&arguments(config))
 }
 
-fn is_helper(cmdline: &[u8], config: &Path) -> bool {
-    let args: Vec<_> = cmdline.split(|b| *b == 0).collect();
-    let config = config.as_os_str().as_encoded_bytes();
-    args.windows(4).any(|w| w == [b"helper".as_slice(), b"run", b"--config", config])
-}
-
-/// Field 22 of /proc/PID/stat; a process that only waits to be reaped has ended.
-fn start_time(pid: i32) -> Option<u64> {
-    start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn start_of(stat: &str) -> Option<u64> {
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let mut fields = after_name.split(' ');
-    let state = fields.next()?;
-    if state == "Z" || state == "X" { None } else { fields.nth(18)?.parse().ok() }
+fn arguments(config: &Path) -> [&OsStr; 4] {
+    ["helper".as_ref(), "run".as_ref(), "--config".as_ref(), config.as_os_str()]
 }
 
 fn last_words(log: &Path) -> String {
@@ -165,32 +123,5 @@ fn remove_if_there(path: &Path) -> Result<(), LabError> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(path, Err(e)),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_labs_own_helper_is_found() {
-        let config = Path::new("/s/labs/a/helper.yaml");
-        let line = |args: &[&str]| args.join("\0").into_bytes();
-        assert!(is_helper(
-            &line(&["/usr/bin/seedling", "helper", "run", "--config", "/s/labs/a/helper.yaml", ""]),
-            config
-        ));
-        assert!(!is_helper(
-            &line(&["seedling", "helper", "run", "--config", "/s/labs/a-b/helper.yaml"]),
-            config
-        ));
-        assert!(!is_helper(&line(&["less", "/s/labs/a/helper.yaml"]), config));
-    }
-
-    #[test]
-    fn the_start_time_is_field_22_whatever_the_name() {
-        let fields = "S 1 4 4 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 99";
-        assert_eq!(start_of(&format!("42 (a) b) {fields}")), Some(4711));
-        assert_eq!(start_of(&format!("42 (a) {}", fields.replacen('S', "Z", 1))), None);
     }
 }

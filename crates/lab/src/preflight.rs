@@ -49,7 +49,6 @@ pub struct Facts {
 }
 
 pub fn gather(state: &Path) -> Facts {
-    load_modules();
     let there = state.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     let stat = statfs(there).ok();
     Facts {
@@ -109,7 +108,8 @@ pub fn refusals(facts: &Facts) -> Vec<Refusal> {
     refusals
 }
 
-fn load_modules() {
+/// Before looking: a kernel with modules shows overlayfs only once it is loaded.
+pub fn load_modules() {
     // Not there, built in, or not allowed: what is really missing shows in the facts.
     let _ = std::process::Command::new("modprobe").arg("-aq").args(MODULES).output();
 }

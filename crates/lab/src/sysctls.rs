@@ -65,10 +65,20 @@ fn give_back(memory_file: &Path, proc_sys: &Path, lab: &str) -> Result<(), LabEr
         let path = proc_sys.join(name);
         at(&path, fs::write(&path, value))?;
     }
-    match fs::remove_file(memory_file) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(memory_file, Err(e)),
-        _ => Ok(()),
+    forget(memory_file)
+}
+
+/// The file, and what a process that was killed while it wrote one has left beside it.
+fn forget(memory_file: &Path) -> Result<(), LabError> {
+    let (Some(dir), Some(name)) = (memory_file.parent(), memory_file.file_name()) else { return Ok(()) };
+    for entry in at(dir, fs::read_dir(dir))? {
+        let path = at(dir, entry)?.path();
+        let found = path.file_name().unwrap_or_default().to_string_lossy();
+        if found.trim_start_matches('.').starts_with(&*name.to_string_lossy()) {
+            at(&path, fs::remove_file(&path))?;
+        }
     }
+    Ok(())
 }
 
 fn load(path: &Path) -> Result<Memory, LabError> {
@@ -103,6 +113,7 @@ mod tests {
         take(&file, &sys, "a").unwrap();
         assert_eq!(read(INOTIFY.0), "8192");
         fs::write(sys.join("kernel/panic"), "10").unwrap(); // what a kubelet does
+        fs::write(dir.path().join(".sysctls.json.tmp1"), "half").unwrap();
         take(&file, &sys, "b").unwrap();
         take(&file, &sys, "b").unwrap();
         give_back(&file, &sys, "a").unwrap();
@@ -110,5 +121,6 @@ mod tests {
         give_back(&file, &sys, "b").unwrap();
         give_back(&file, &sys, "b").unwrap();
         assert_eq!((read("kernel/panic"), read(INOTIFY.0), file.exists()), ("1".into(), "1".into(), false));
+        assert!(!dir.path().join(".sysctls.json.tmp1").exists());
     }
 }

@@ -58,6 +58,7 @@ pub async fn up(
 
 /// Writes down what the lab is to be before any of it is made, so that `down` knows what to look for.
 async fn create(labs: &Labs, spec: LabSpec, progress: Progress<'_>) -> Result<Lab, LabError> {
+    preflight::load_modules();
     let refusals = preflight::refusals(&preflight::gather(&labs.state));
     if !refusals.is_empty() {
         return Err(LabError::Preflight(refusals));

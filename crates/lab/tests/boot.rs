@@ -22,13 +22,20 @@ fn main() -> Result<()> {
         tracing_subscriber::fmt().with_ansi(false).init();
         return Ok(runtime.block_on(seedling_helper::run(seedling_helper::load(Path::new(config))?))?);
     }
+    if let [_, verb, dir] = args.as_slice()
+        && verb == "up"
+    {
+        let (labs, spec) = (labs_in(Path::new(dir)), spec(Path::new(dir))?);
+        runtime.block_on(up(&labs, spec, &Options::this_program()?, &say))?;
+        return Ok(());
+    }
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: only root can boot machines");
         return Ok(());
     }
     // On a real disk: /tmp may be too small, or an overlay.
     let state = tempfile::Builder::new().prefix("seedling-boot-").tempdir_in("/var/tmp")?;
-    let labs = Labs { state: state.path().join("state"), ..Labs::from_env() };
+    let labs = labs_in(state.path());
     let outcome = runtime.block_on(story(&labs, state.path()));
     if let Err(error) = &outcome {
         eprintln!("{error:?}");
@@ -37,8 +44,26 @@ fn main() -> Result<()> {
     runtime.block_on(down(&labs, NAME, &say))?;
     outcome?;
     nothing_is_left(state.path())?;
+    for delay in [20, 50, 80, 110, 150, 200, 300] {
+        runtime
+            .block_on(killed_while_it_came_up(state.path(), delay))
+            .with_context(|| format!("killed after {delay} ms"))?;
+    }
     println!("ok");
     Ok(())
+}
+
+fn labs_in(dir: &Path) -> Labs {
+    Labs { state: dir.join("state"), ..Labs::from_env() }
+}
+
+/// Whatever `up` had made when it was killed, `down` finds it.
+async fn killed_while_it_came_up(dir: &Path, delay: u64) -> Result<()> {
+    let mut up = tokio::process::Command::new(std::env::current_exe()?).arg("up").arg(dir).spawn()?;
+    tokio::time::sleep(Duration::from_millis(delay)).await;
+    up.kill().await?;
+    down(&labs_in(dir), NAME, &|_| ()).await?;
+    nothing_is_left(dir)
 }
 
 fn say(text: &str) {
@@ -205,7 +230,7 @@ fn nothing_is_left(state: &Path) -> Result<()> {
     }
     for process in fs::read_dir("/proc")?.filter_map(|e| e.ok()) {
         let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
         ensure!(!line.contains(&*state.to_string_lossy()), "process {:?}: {line}", process.file_name());
     }
     ensure!(!state.join("state").exists(), "the state directory is still there");

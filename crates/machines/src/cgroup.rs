@@ -24,8 +24,12 @@ fn trees() -> Vec<PathBuf> {
     trees_below(Path::new(ROOT))
 }
 
+fn is_version_2(root: &Path) -> bool {
+    root.join("cgroup.controllers").exists()
+}
+
 fn trees_below(root: &Path) -> Vec<PathBuf> {
-    if root.join("cgroup.controllers").exists() {
+    if is_version_2(root) {
         return vec![root.into()];
     }
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
@@ -40,18 +44,14 @@ fn trees_below(root: &Path) -> Vec<PathBuf> {
 
 /// Gives the labs their share of the processors. A machine that does not allow it only makes the lab slower.
 pub fn raise_share() {
-    for (tree, file, value) in
-        [(format!("{ROOT}/cpu"), "cpu.shares", CPU_SHARES), (ROOT.into(), "cpu.weight", CPU_WEIGHT)]
-    {
-        let group = Path::new(&tree).join(SEEDLING);
-        let version = if file == "cpu.shares" { "cpu.shares" } else { "cgroup.controllers" };
-        if !Path::new(&tree).join(version).exists() {
-            continue;
-        }
-        let raised = fs::create_dir_all(&group).and_then(|()| fs::write(group.join(file), value));
-        if let Err(error) = raised {
-            tracing::warn!(group = %group.display(), %error, "cannot raise the lab's share of the processors");
-        }
+    let (tree, file, value) = match is_version_2(Path::new(ROOT)) {
+        true => (ROOT.into(), "cpu.weight", CPU_WEIGHT),
+        false => (format!("{ROOT}/cpu"), "cpu.shares", CPU_SHARES),
+    };
+    let group = Path::new(&tree).join(SEEDLING);
+    let raised = fs::create_dir_all(&group).and_then(|()| fs::write(group.join(file), value));
+    if let Err(error) = raised {
+        tracing::warn!(group = %group.display(), %error, "cannot raise the lab's share of the processors");
     }
 }
 
@@ -80,7 +80,7 @@ fn usage_below(root: &Path, path: &str) -> Usage {
         let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|v| v.parse().ok()).unwrap_or_default()
     };
-    if root.join("cgroup.controllers").exists() {
+    if is_version_2(root) {
         return Usage {
             cpu_seconds: field("", "cpu.stat", "usage_usec") as f64 / 1e6,
             memory_bytes: number("", "memory.current").saturating_sub(field(
@@ -102,7 +102,8 @@ fn usage_below(root: &Path, path: &str) -> Usage {
     }
 }
 
-/// Waits until the node's groups hold no process, then removes them with all below, in every tree.
+/// Removes the node's groups with all below, in every tree. What still runs in them is killed: nothing but the machine ever
+/// does, and a runc that was killed at the wrong moment may have left a part of it.
 pub async fn remove(path: &str) -> Result<(), MachineError> {
     let deadline = Instant::now() + EMPTY_WITHIN;
     for group in trees().iter().map(|t| t.join(path.trim_start_matches('/'))) {
@@ -110,11 +111,25 @@ pub async fn remove(path: &str) -> Result<(), MachineError> {
             if Instant::now() > deadline {
                 return at(&group, Err(error));
             }
+            kill_members(&group);
             // The kernel tells nobody when a group of version 1 becomes empty: look again.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
     Ok(())
+}
+
+fn kill_members(group: &Path) {
+    let members = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 stands for a process that cannot be seen from here, and to `kill` for ourselves.
+    for pid in members.lines().filter_map(|l| l.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+    }
+    for entry in fs::read_dir(group).into_iter().flatten().filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            kill_members(&entry.path());
+        }
+    }
 }
 
 /// Removes the lab's group, and the one of all labs if this was the last.

@@ -68,7 +68,7 @@ pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf, Mac
         return Ok(image);
     }
     at(&images, fs::create_dir_all(&images))?;
-    let _lock = lock(&images.join(".lock"), progress).await?;
+    let lock = lock(&images.join(".lock"), progress).await?;
     if image.exists() {
         return Ok(image); // made while we waited
     }
@@ -77,7 +77,7 @@ pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf, Mac
     remove_tree(&building)?;
     let debian = images.join(format!("debian-{}", hash_of(packages())));
     if !debian.exists() {
-        debootstrap(&images, &building, progress).await?;
+        debootstrap(&images, &building, &lock, progress).await?;
         at(&debian, fs::rename(&building, &debian))?;
     }
     // By hard links: what is replaced below gets a file of its own.
@@ -112,8 +112,14 @@ async fn lock(path: &Path, progress: Progress<'_>) -> Result<File, MachineError>
     at(&path, locked.map_err(std::io::Error::other).and_then(|r| r))
 }
 
-/// Packages stay in `debs/`: a run that was cut short downloads only what is missing.
-async fn debootstrap(images: &Path, target: &Path, progress: Progress<'_>) -> Result<(), MachineError> {
+/// Packages stay in `debs/`: a run that was cut short downloads only what is missing. debootstrap holds the lock with us (as
+/// its stdin, which it never reads): should we be killed, nobody builds in the same place while it goes on.
+async fn debootstrap(
+    images: &Path,
+    target: &Path,
+    lock: &File,
+    progress: Progress<'_>,
+) -> Result<(), MachineError> {
     let debs = images.join("debs");
     at(&debs, fs::create_dir_all(&debs))?;
     progress(&format!("making the node image: Debian {SUITE} by debootstrap (a minute or two, once)"));
@@ -123,7 +129,7 @@ async fn debootstrap(images: &Path, target: &Path, progress: Progress<'_>) -> Re
         .arg(format!("--cache-dir={}", debs.display()))
         .arg(SUITE)
         .arg(target)
-        .stdin(Stdio::null())
+        .stdin(at(target, lock.try_clone())?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
