@@ -1,7 +1,7 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
 use crate::store::{Labs, machine};
-use crate::{LabError, all, at, helper, processes};
+use crate::{LabError, all, at, helper, processes, sysctls};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
 use seedling_machines::network::Network;
@@ -35,7 +35,7 @@ async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), L
     helper::stop(&dir.join("helper.yaml")).await?;
     network.remove_bridge().await?;
     cgroup::remove_lab(name);
-    labs.give_back_sysctls(name).await?;
+    sysctls::put_back(&dir).await?;
     at(&dir, fs::remove_dir_all(&dir))?;
     progress(&format!("lab {name:?} is gone"));
     Ok(())

@@ -108,11 +108,11 @@ impl Lock {
 }
 
 pub(crate) async fn lock(path: &Path, waiting: impl FnOnce()) -> Result<Lock, LabError> {
-    if let Some(parent) = path.parent() {
-        at(parent, fs::create_dir_all(parent))?;
-    }
     let mut waiting = Some(waiting);
     loop {
+        if let Some(parent) = path.parent() {
+            at(parent, fs::create_dir_all(parent))?;
+        }
         let mut file = at(path, OpenOptions::new().create(true).truncate(false).write(true).open(path))?;
         if file.try_lock().is_err() {
             if let Some(say) = waiting.take() {

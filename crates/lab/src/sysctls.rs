@@ -4,7 +4,7 @@
 //! fs.inotify.max_user_instances, which all nodes share.
 
 use crate::store::lock;
-use crate::{LabError, Labs, at};
+use crate::{LabError, at};
 use seedling_steps::write_atomic;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,31 +16,32 @@ const REMEMBERED: [&str; 4] =
 /// 128 by default, shared by all nodes; a kubelet that gets none polls every 20 s.
 const INOTIFY: (&str, u64) = ("fs/inotify/max_user_instances", 8192);
 const PROC_SYS: &str = "/proc/sys";
+/// One for the machine, whatever SEEDLING_STATE says, and gone after a reboot, as the settings are.
+const MEMORY: &str = "/run/seedling/sysctls.json";
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Memory {
     before: BTreeMap<String, String>,
-    labs: BTreeSet<String>,
+    /// Their directories.
+    labs: BTreeSet<PathBuf>,
 }
 
-impl Labs {
-    fn sysctls(&self) -> PathBuf {
-        self.state.join("sysctls.json")
-    }
-
-    pub(crate) async fn take_sysctls(&self, lab: &str) -> Result<(), LabError> {
-        let _lock = lock(&self.state.join(".sysctls.lock"), || {}).await?;
-        take(&self.sysctls(), Path::new(PROC_SYS), lab)
-    }
-
-    pub(crate) async fn give_back_sysctls(&self, lab: &str) -> Result<(), LabError> {
-        let lock = lock(&self.state.join(".sysctls.lock"), || {}).await?;
-        give_back(&self.sysctls(), Path::new(PROC_SYS), lab)?;
-        lock.remove()
-    }
+pub(crate) async fn take_over(lab: &Path) -> Result<(), LabError> {
+    let _lock = lock(&Path::new(MEMORY).with_extension("lock"), || {}).await?;
+    take(Path::new(MEMORY), Path::new(PROC_SYS), lab)
 }
 
-fn take(memory_file: &Path, proc_sys: &Path, lab: &str) -> Result<(), LabError> {
+pub(crate) async fn put_back(lab: &Path) -> Result<(), LabError> {
+    let lock = lock(&Path::new(MEMORY).with_extension("lock"), || {}).await?;
+    give_back(Path::new(MEMORY), Path::new(PROC_SYS), lab)?;
+    lock.remove()?;
+    if let Some(dir) = Path::new(MEMORY).parent() {
+        let _ = fs::remove_dir(dir); // refused while a lab is remembered in it
+    }
+    Ok(())
+}
+
+fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError> {
     let mut memory = load(memory_file)?;
     if memory.labs.is_empty() {
         for name in REMEMBERED {
@@ -55,7 +56,7 @@ fn take(memory_file: &Path, proc_sys: &Path, lab: &str) -> Result<(), LabError> 
     if now < INOTIFY.1 { at(&path, fs::write(&path, INOTIFY.1.to_string())) } else { Ok(()) }
 }
 
-fn give_back(memory_file: &Path, proc_sys: &Path, lab: &str) -> Result<(), LabError> {
+fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError> {
     let mut memory = load(memory_file)?;
     memory.labs.remove(lab);
     if !memory.labs.is_empty() {
@@ -105,21 +106,22 @@ mod tests {
     fn the_last_lab_puts_everything_back() {
         let dir = tempfile::tempdir().unwrap();
         let (file, sys) = (dir.path().join("sysctls.json"), dir.path().join("sys"));
+        let (a, b) = (Path::new("/s/labs/a"), Path::new("/s/labs/b"));
         for name in REMEMBERED {
             fs::create_dir_all(sys.join(name).parent().unwrap()).unwrap();
             fs::write(sys.join(name), "1\n").unwrap();
         }
         let read = |name: &str| fs::read_to_string(sys.join(name)).unwrap().trim().to_string();
-        take(&file, &sys, "a").unwrap();
+        take(&file, &sys, a).unwrap();
         assert_eq!(read(INOTIFY.0), "8192");
         fs::write(sys.join("kernel/panic"), "10").unwrap(); // what a kubelet does
         fs::write(dir.path().join(".sysctls.json.tmp1"), "half").unwrap();
-        take(&file, &sys, "b").unwrap();
-        take(&file, &sys, "b").unwrap();
-        give_back(&file, &sys, "a").unwrap();
+        take(&file, &sys, b).unwrap();
+        take(&file, &sys, b).unwrap();
+        give_back(&file, &sys, a).unwrap();
         assert_eq!((read("kernel/panic"), file.exists()), ("10".into(), true));
-        give_back(&file, &sys, "b").unwrap();
-        give_back(&file, &sys, "b").unwrap();
+        give_back(&file, &sys, b).unwrap();
+        give_back(&file, &sys, b).unwrap();
         assert_eq!((read("kernel/panic"), read(INOTIFY.0), file.exists()), ("1".into(), "1".into(), false));
         assert!(!dir.path().join(".sysctls.json.tmp1").exists());
     }

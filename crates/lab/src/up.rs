@@ -1,7 +1,7 @@
 //! `up`: from nothing, or from what is left, to machines that are switched on.
 
 use crate::store::{Lab, Labs, Record};
-use crate::{LabError, LabSpec, all, at, helper, preflight, seed};
+use crate::{LabError, LabSpec, all, at, helper, preflight, seed, sysctls};
 use futures::future::join_all;
 use seedling_machines::network::Network;
 use seedling_machines::{Machine, Progress, cgroup, image};
@@ -32,7 +32,7 @@ pub async fn up(
         Some(_) => return Err(LabError::Differs(spec.name)),
         None => create(labs, spec, progress).await?,
     };
-    labs.take_sysctls(lab.name()).await?;
+    sysctls::take_over(&lab.dir).await?;
     cgroup::raise_share();
     let spec = &lab.record.spec;
     Network::of_lab(&spec.name).ensure_bridge(spec.helper, spec.network.prefix_len()).await?;
