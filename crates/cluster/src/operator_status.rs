@@ -37,7 +37,12 @@ pub async fn report(client: &Client, report: &Report) -> Result<(), ClusterError
     let identity = json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": report.name}});
     let live = match live {
         Some(live) => live,
-        None => apply(client, "seedling-operator", &identity).await?,
+        None => {
+            // The schema asks for a spec, though an operator has nothing to say there.
+            let mut object = identity.clone();
+            object["spec"] = json!({});
+            apply(client, "seedling-operator", &object).await?
+        }
     };
     let before = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let versions_before = live.pointer("/status/versions").cloned().unwrap_or_else(|| json!([]));

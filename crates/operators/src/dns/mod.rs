@@ -8,10 +8,21 @@ use seedling_components::dns::{DnsParams, NAME, objects};
 use seedling_components::network::dns_service;
 use seedling_types::names::NS_DNS;
 
+/// Pull spec and version, from the payload by way of the Deployment.
+pub struct Images {
+    pub version: String,
+    pub coredns: String,
+}
+
 pub async fn run(client: kube::Client) -> anyhow::Result<()> {
-    let coredns_image = variable("COREDNS_IMAGE")?;
+    operate(client, Images { version: variable("RELEASE_VERSION")?, coredns: variable("COREDNS_IMAGE")? })
+        .await
+}
+
+pub async fn operate(client: kube::Client, images: Images) -> anyhow::Result<()> {
     let part = Part {
         name: "dns",
+        version: &images.version,
         namespace: NS_DNS,
         daemon_sets: &[NAME],
         objects: &|n: &ClusterNetwork| {
@@ -19,7 +30,7 @@ pub async fn run(client: kube::Client) -> anyhow::Result<()> {
                 service_network: n.service_network,
                 api_host: &n.api_host,
                 api_port: n.api_port,
-                coredns_image: &coredns_image,
+                coredns_image: &images.coredns,
             })
         },
         subject: |n| format!("Cluster DNS at {}", dns_service(n.service_network)),

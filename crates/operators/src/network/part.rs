@@ -48,6 +48,8 @@ impl ClusterNetwork {
 pub(crate) struct Part<'a> {
     /// Of the ClusterOperator.
     pub name: &'static str,
+    /// Of the payload.
+    pub version: &'a str,
     pub namespace: &'static str,
     pub daemon_sets: &'a [&'static str],
     pub objects: &'a (dyn Fn(&ClusterNetwork) -> Vec<Value> + Sync),
@@ -61,7 +63,6 @@ pub(crate) fn variable(name: &str) -> anyhow::Result<String> {
 
 impl Part<'_> {
     pub async fn run(&self, client: Client) -> anyhow::Result<()> {
-        let version = variable("RELEASE_VERSION")?;
         let network = follow(&client, Selection::one(CONFIG, "Network", None, "cluster"));
         let infrastructure = follow(&client, Selection::one(CONFIG, "Infrastructure", None, "cluster"));
         let config = cluster_network(network, infrastructure).await;
@@ -70,7 +71,7 @@ impl Part<'_> {
         tokio::select! {
             () = self.keep_applied(&client, &config, &applied) => {}
             () = follow_reports(&client, &views) => {}
-            () = self.tell(&client, &config, &version, views.subscribe(), applied.subscribe()) => {}
+            () = self.tell(&client, &config, views.subscribe(), applied.subscribe()) => {}
         }
         Ok(())
     }
@@ -137,7 +138,6 @@ impl Part<'_> {
         &self,
         client: &Client,
         config: &ClusterNetwork,
-        version: &str,
         mut views: watch::Receiver<Views>,
         mut applied: watch::Receiver<Result<(), String>>,
     ) {
@@ -164,7 +164,7 @@ impl Part<'_> {
                 available: verdict.available,
                 progressing: verdict.progressing,
                 degraded: verdict.degraded,
-                version: version.into(),
+                version: self.version.into(),
                 related: vec![("".into(), "namespaces".into(), "".into(), self.namespace.into())],
             };
             if let Err(e) = report(client, &told).await {

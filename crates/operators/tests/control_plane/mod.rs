@@ -1,0 +1,163 @@
+//! A real etcd and kube-apiserver on loopback, from the built release; stopped and removed when dropped.
+
+use kube::Client;
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+pub struct ControlPlane {
+    pub dir: tempfile::TempDir,
+    pub client: Client,
+    processes: Vec<Child>,
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+fn cache() -> PathBuf {
+    std::env::var_os("SEEDLING_CACHE").unwrap_or_else(|| "/var/cache/seedling".into()).into()
+}
+
+/// The newest build of a program in the cache.
+fn program(name: &str) -> PathBuf {
+    let groups = std::fs::read_dir(cache().join("go")).expect("run `seedling release build` first");
+    let found = groups.map(|g| g.unwrap().path().join(name)).filter(|p| p.exists());
+    found.max_by_key(|p| p.metadata().unwrap().modified().unwrap()).expect(name)
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl ControlPlane {
+    pub async fn start() -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+        let (client_port, peer_port, api_port) = (free_port(), free_port(), free_port());
+        let keys = seedling_pki::rsa_keypair().unwrap();
+        std::fs::write(file("sa.key"), &keys.key).unwrap();
+        std::fs::write(file("sa.pub"), &keys.public).unwrap();
+        std::fs::write(file("tokens.csv"), "secret,admin,admin,system:masters\n").unwrap();
+        let spawn = |name: &str, arguments: &[String]| {
+            let log = std::fs::File::create(file(&format!("{name}.log"))).unwrap();
+            let mut command = Command::new(program(name));
+            command.args(arguments).current_dir(dir.path()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+        };
+        let etcd = spawn(
+            "etcd",
+            &[
+                format!("--data-dir={}", file("etcd")),
+                format!("--listen-client-urls=http://127.0.0.1:{client_port}"),
+                format!("--advertise-client-urls=http://127.0.0.1:{client_port}"),
+                format!("--listen-peer-urls=http://127.0.0.1:{peer_port}"),
+                format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer_port}"),
+                format!("--initial-cluster=default=http://127.0.0.1:{peer_port}"),
+                "--unsafe-no-fsync".into(),
+            ],
+        );
+        let apiserver = spawn(
+            "kube-apiserver",
+            &[
+                format!("--etcd-servers=http://127.0.0.1:{client_port}"),
+                format!("--secure-port={api_port}"),
+                "--bind-address=127.0.0.1".into(),
+                "--advertise-address=127.0.0.1".into(),
+                format!("--cert-dir={}", file("certs")),
+                "--service-cluster-ip-range=172.30.0.0/16".into(),
+                "--service-account-issuer=https://seedling.test".into(),
+                format!("--service-account-key-file={}", file("sa.pub")),
+                format!("--service-account-signing-key-file={}", file("sa.key")),
+                format!("--token-auth-file={}", file("tokens.csv")),
+                "--authorization-mode=RBAC".into(),
+                "--allow-privileged=true".into(),
+                "--disable-admission-plugins=ServiceAccount".into(),
+            ],
+        );
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{"name": "x", "cluster": {
+                "server": format!("https://127.0.0.1:{api_port}"), "insecure-skip-tls-verify": true,
+            }}],
+            "users": [{"name": "x", "user": {"token": "secret"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        });
+        std::fs::create_dir(file("auth")).unwrap();
+        std::fs::write(file("auth/kubeconfig"), kubeconfig.to_string()).unwrap();
+        let client = seedling_cluster::connect_yaml(&kubeconfig.to_string()).await.unwrap();
+        let plane = Self { processes: vec![apiserver, etcd], client, dir };
+        plane.ready().await;
+        plane
+    }
+
+    async fn ready(&self) {
+        for _ in 0..300 {
+            let request = axum::http::Request::get("/readyz").body(vec![]).unwrap();
+            if self.client.request_text(request).await.is_ok_and(|text| text == "ok") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{}", std::fs::read_to_string(self.dir.path().join("kube-apiserver.log")).unwrap());
+    }
+
+    pub async fn get(&self, api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
+        let found = seedling_cluster::get(&self.client, api_version, kind, namespace, name).await;
+        found.ok().flatten().unwrap_or_default()
+    }
+
+    /// Asks until it is so; says what was seen last if it never is.
+    pub async fn until(&self, what: &str, mut met: impl AsyncFnMut() -> Result<(), String>) {
+        let mut last = String::new();
+        for _ in 0..200 {
+            match met().await {
+                Ok(()) => return,
+                Err(seen) => last = seen,
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{what}: {last}");
+    }
+}
+
+/// The built payload's manifests, with those of the source tree on top.
+pub fn payload(into: &Path) {
+    let release: Value = read(&cache().join("release/release.json"));
+    let blob =
+        |digest: &str| cache().join("release/oci/blobs/sha256").join(digest.rsplit(':').next().unwrap());
+    let image: Value = read(&blob(release["releaseImage"].as_str().unwrap()));
+    for layer in image["layers"].as_array().unwrap() {
+        let layer = std::fs::File::open(blob(layer["digest"].as_str().unwrap())).unwrap();
+        for entry in tar::Archive::new(layer).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().into_owned();
+            if path.starts_with("release-manifests") && entry.header().entry_type().is_file() {
+                entry.unpack(into.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+    }
+    let version = release["version"].as_str().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release/manifests");
+    for entry in std::fs::read_dir(sources).unwrap() {
+        let path = entry.unwrap().path();
+        let mut text = std::fs::read_to_string(&path).unwrap().replace("0.0.1-snapshot", version);
+        for (name, spec) in release["images"].as_object().unwrap() {
+            text = text.replace(&format!("${{image:{name}}}"), spec.as_str().unwrap());
+        }
+        let target = into.join(path.file_name().unwrap());
+        let _ = std::fs::remove_file(&target);
+        std::fs::write(target, text).unwrap();
+    }
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
