@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const NAMESPACE: &str = "k8s.io";
 /// containerd answers within a second; a loaded machine may take a few.
@@ -41,10 +41,10 @@ pub fn seed_store(release_dir: &Path, cache_dir: &Path) -> Result<PathBuf, Relea
             clone_store(last, &root)?;
         }
         fill(&release, release_dir, &root)?;
+        // The clone took its age from the last store.
+        fs::File::open(&root).and_then(|dir| dir.set_modified(SystemTime::now())).at(&root)?;
         fs::rename(&root, &done).at(&done)?;
-        for old in stores(&parent)?.iter().skip(KEEP) {
-            fs::remove_dir_all(old).at(old)?;
-        }
+        remove_older(&parent)?;
     }
     Ok(done)
 }
@@ -232,6 +232,13 @@ conf_dir = "{state}/cni"
     )
 }
 
+fn remove_older(parent: &Path) -> Result<(), ReleaseError> {
+    for old in stores(parent)?.iter().skip(KEEP) {
+        fs::remove_dir_all(old).at(old)?;
+    }
+    Ok(())
+}
+
 /// Finished stores, newest first.
 fn stores(parent: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
     let mut found = Vec::new();
@@ -244,4 +251,50 @@ fn stores(parent: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
     }
     found.sort();
     Ok(found.into_iter().rev().map(|(_, path)| path).collect())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_stores_stay() {
+        let parent = tempfile::tempdir().unwrap();
+        for (name, age) in [("c", 10), ("a", 30), ("b", 20), (".making-x", 0)] {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::File::open(&path)
+                .unwrap()
+                .set_modified(SystemTime::now() - Duration::from_secs(age))
+                .unwrap();
+        }
+        remove_older(parent.path()).unwrap();
+        let names: Vec<_> =
+            stores(parent.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_os_string()).collect();
+        assert_eq!(names, ["c", "b"]);
+        assert!(parent.path().join(".making-x").exists());
+    }
+
+    #[test]
+    fn a_clone_shares_files_and_owns_databases() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("x/snapshots/1/fs")).unwrap();
+        let files = [
+            ("x/metadata.db", false),
+            ("x/snapshots/1/fs/program", true),
+            ("x/snapshots/1/fs/image.db", true),
+        ];
+        for (path, _) in files {
+            fs::write(from.join(path), path).unwrap();
+        }
+        clone_store(&from, &to).unwrap();
+        for (path, shared) in files {
+            let inode = |root: &Path| fs::metadata(root.join(path)).unwrap().ino();
+            assert_eq!(inode(&from) == inode(&to), shared, "{path}");
+            assert_eq!(fs::read(to.join(path)).unwrap(), path.as_bytes());
+        }
+    }
 }
