@@ -63,7 +63,7 @@ impl Console {
                 eprintln!("{}", form(level, line, self.terminal));
             }
             if let Some(file) = &mut self.file {
-                let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+                let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
                 let _ = writeln!(file, "time=\"{time}\" level={} msg={line:?}", level.name());
             }
         }

@@ -68,7 +68,10 @@ mod tests {
     use super::super::reports::NodeView;
     use super::*;
 
-    fn views(nodes: &[(&str, Option<(bool, bool)>, bool)]) -> Views {
+    /// (name, (ok, ok before) or no report, lost)
+    type Node = (&'static str, Option<(bool, bool)>, bool);
+
+    fn views(nodes: &[Node]) -> Views {
         let view = |report: &Option<(bool, bool)>, lost| {
             let probed = |(ok, before): (bool, bool)| Probed { ok, before, message: "refused".into() };
             NodeView {
@@ -80,7 +83,7 @@ mod tests {
         nodes.iter().map(|(name, report, lost)| (name.to_string(), view(report, *lost))).collect()
     }
 
-    fn verdict(nodes: &[(&str, Option<(bool, bool)>, bool)], was: bool) -> (bool, bool, bool, String) {
+    fn verdict(nodes: &[Node], was: bool) -> (bool, bool, bool, String) {
         let v = decide("S", &views(nodes), |r| &r.service, was, Ok(()));
         (v.available.status, v.progressing.status, v.degraded.status, v.available.message)
     }
