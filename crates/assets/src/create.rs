@@ -80,9 +80,10 @@ impl Run<'_> {
                 "There is no hosts.yaml: the bootstrap node will wait for one in /opt/openshift/hosts.yaml",
             );
         }
-        let release = loaded.release.take().ok_or_else(|| self.no_release())?;
         self.fill_certificates(&mut loaded)?;
-        let Loaded { config, inventory, state, consumed, .. } = &loaded;
+        let Loaded { config, inventory, release: Some(release), state, consumed } = &loaded else {
+            return Err(self.no_release());
+        };
         let (Some(service_account), Some(bootstrap_ssh)) = (&state.service_account, &state.bootstrap_ssh)
         else {
             return Err(CreateError::State("the service-account key is missing".into()));
@@ -93,7 +94,7 @@ impl Run<'_> {
             certificates: &state.certificates,
             service_account,
             bootstrap_ssh,
-            release: &release,
+            release,
             inventory: inventory.as_ref(),
         })?;
         let root_ca = &certificate(&state.certificates, "root-ca")?.cert;
@@ -139,6 +140,11 @@ impl Run<'_> {
         let Some(config) = config.filter(|_| problems.is_empty()) else {
             return Err(CreateError::Config { target: self.target, problems });
         };
+
+        // Before anything is dropped or made: bootstrap.ign cannot be without it.
+        if self.target == Target::IgnitionConfigs && release.is_none() {
+            return Err(self.no_release());
+        }
 
         let mut consumed = Vec::new();
         if given.is_some() && self.target != Target::InstallConfig {

@@ -263,3 +263,15 @@ fn two_manifests_for_one_object_are_refused() {
     assert!(text.ends_with(want), "{text}");
     assert!(assets.path("manifests/dup.yaml").exists(), "nothing is lost");
 }
+
+#[test]
+fn without_a_release_nothing_is_touched() {
+    let assets = Assets::of_case(SEED);
+    assets.create(Target::Manifests).unwrap();
+    let before = assets.tree();
+    let options =
+        seedling_assets::Options { release: "/nonexistent".into(), now: common::NOW, ..Default::default() };
+    let error = seedling_assets::create(Target::IgnitionConfigs, assets.dir.path(), &options).unwrap_err();
+    assert_eq!((error.exit_code(), assets.tree()), (1, before));
+    assert!(error.to_string().contains("there is no /nonexistent/release.json"), "{error}");
+}
