@@ -88,7 +88,9 @@ pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
     }
     let pod = fetch(client, args, "ConfigMap", &args.pod).await?;
     let pod = pod["data"]["pod.yaml"].as_str().context("the ConfigMap has no pod.yaml")?;
-    let pod = substitute(pod, args);
+    let mut pod: Value = serde_saphyr::from_str(pod)?;
+    substitute(&mut pod, args);
+    let pod = seedling_components::pod::to_yaml(&pod);
     let file = format!("{}.yaml", args.pod);
     write_atomic(&dir.join(&file), &pod, 0o600)?;
     let written = write_atomic_if_changed(&Path::new(paths::STATIC_PODS).join(&file), &pod, 0o600)?;
@@ -106,10 +108,18 @@ async fn fetch(client: &Client, args: &InstallerArgs, kind: &str, name: &str) ->
     found.with_context(|| format!("{kind} {}/{name} is missing", args.namespace))
 }
 
-fn substitute(pod: &str, args: &InstallerArgs) -> String {
-    pod.replace("REVISION", &args.revision.to_string())
-        .replace("NODE_NAME", &args.node_name)
-        .replace("NODE_IP", &args.node_ip)
+/// In the parsed pod, so that a revision stays a string.
+fn substitute(value: &mut Value, args: &InstallerArgs) {
+    match value {
+        Value::String(s) => {
+            let revision = args.revision.to_string();
+            let words = [("REVISION", &revision), ("NODE_NAME", &args.node_name), ("NODE_IP", &args.node_ip)];
+            *s = words.iter().fold(std::mem::take(s), |s, (word, by)| s.replace(word, by));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| substitute(v, args)),
+        Value::Object(fields) => fields.values_mut().for_each(|v| substitute(v, args)),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
