@@ -76,12 +76,12 @@ fn serving(csr: &CertificateSigningRequest, known: &Known) -> Result<(), String>
         "a serving certificate needs alternative names".into()
     })?;
     let names = [host.name.clone(), known.domain.host(&host.name)];
-    match asked.dns.iter().find(|name| !names.contains(name)) {
-        Some(foreign) => return Err(format!("{foreign:?} is not a name of {}", host.name)),
-        None => match asked.ips.iter().find(|ip| **ip != IpAddr::V4(host.address)) {
-            Some(foreign) => return Err(format!("{foreign} is not the address of {}", host.name)),
-            None => Ok(()),
-        },
+    if let Some(foreign) = asked.dns.iter().find(|name| !names.contains(name)) {
+        return Err(format!("{foreign:?} is not a name of {}", host.name));
+    }
+    match asked.ips.iter().find(|ip| **ip != IpAddr::V4(host.address)) {
+        Some(foreign) => Err(format!("{foreign} is not the address of {}", host.name)),
+        None => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A kubelet may not set its own role, and operators wait for the master label: so this runs from the first Node on, in
 //! bootkube, until the operator takes over.
 
+use super::MANAGER;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error};
@@ -36,6 +37,7 @@ pub async fn label_nodes(client: &Client, inventory: &Inventory) {
 
 pub async fn dress_nodes(client: &Client, inventory: &Inventory, mut wanted: watch::Receiver<Wanted>) {
     let api: Api<Node> = Api::all(client.clone());
+    let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
     let mut nodes = follow(client, Selection::all("v1", "Node"));
     loop {
         let (want, seen) = (wanted.borrow_and_update().clone(), nodes.now());
@@ -44,7 +46,7 @@ pub async fn dress_nodes(client: &Client, inventory: &Inventory, mut wanted: wat
             let Some(patch) = inventory.by_name(name).and_then(|host| dress(node, host, &want)) else {
                 continue;
             };
-            match api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            match api.patch(name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => tracing::info!(node = name, "labels, taints and annotations set"),
                 // Somebody changed the taints meanwhile: look again.
                 Err(Error::Api(status)) if status.code == 409 => retry = true,

@@ -1,0 +1,270 @@
+//! The machine-config operator, its server and the CSR approver against a real API server (with a controller manager that signs).
+//!
+//! Needs KUBECONFIG (an administrator's), OPENSHIFT_API (the folder of that Go module, for its CRDs), RELEASE_VERSION, SEEDLING_IMAGE, and 127.0.0.1:22623.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use axum_server::Handle;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::{Api, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use seedling_cluster::{apply, connect, create_if_missing, get};
+use seedling_components::machine_config::*;
+use seedling_components::node::NodeParams;
+use seedling_operators::machine_config::server::{Listen, Source, serve};
+use seedling_operators::{machine_approver, machine_config};
+use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
+use seedling_steps::{Condition, Probe, wait_for};
+use seedling_types::names::{NS_APPROVER, NS_MCO as NS};
+use seedling_types::release::Binary;
+use seedling_types::{ClusterDomain, Inventory, ReleaseInfo};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const CRDS: [&str; 7] = [
+    "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
+    "0000_10_config-operator_01_dnses-Default.crd.yaml",
+    "0000_10_config-operator_01_infrastructures-Default.crd.yaml",
+    "0000_10_config-operator_01_schedulers-SelfManagedHA-Default.crd.yaml",
+    "0000_80_machine-config_01_controllerconfigs-Default.crd.yaml",
+    "0000_80_machine-config_01_machineconfigpools-SelfManagedHA.crd.yaml",
+    "0000_80_machine-config_01_machineconfigs.crd.yaml",
+];
+
+fn release() -> ReleaseInfo {
+    let binary = |name: &str| (name.to_string(), Binary { sha512: "0".repeat(128), size: 1 });
+    let image = |name: &str| {
+        (name.to_string(), format!("registry.seedling.internal/seedling/{name}@sha256:{}", "0".repeat(64)))
+    };
+    ReleaseInfo {
+        version: std::env::var("RELEASE_VERSION").unwrap(),
+        kubernetes_version: "1.36.4".into(),
+        release_image: image("release").1,
+        images: ["seedling", "pause"].map(image).into(),
+        binaries: [
+            "kubelet",
+            "kubectl",
+            "crictl",
+            "containerd",
+            "containerd-shim-runc-v2",
+            "ctr",
+            "seedling",
+        ]
+        .map(binary)
+        .into(),
+        components: [].into(),
+    }
+}
+
+async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let condition = Condition::new(what, Duration::from_secs(20), "read the test's output");
+    wait_for(&condition, Duration::from_millis(100), async || match probe().await {
+        Some(met) => Probe::Met(met),
+        None => Probe::Unmet("not yet".into()),
+    })
+    .await
+    .unwrap()
+}
+
+async fn put(client: &Client, object: Value) {
+    until(&object.to_string(), async || {
+        create_if_missing(client, &object).await.map_err(|e| println!("{e}")).ok()
+    })
+    .await;
+}
+
+/// What bootkube and the version operator have made before the operators run; the rendered names bootkube came to.
+async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
+    let module = PathBuf::from(std::env::var("OPENSHIFT_API").unwrap());
+    for folder in
+        ["config/v1", "machineconfiguration/v1"].map(|f| module.join(f).join("zz_generated.crd-manifests"))
+    {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if CRDS.iter().any(|crd| path.ends_with(crd)) {
+                put(client, serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).await;
+            }
+        }
+    }
+    let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
+    let node = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+    let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
+    for contents in cluster_manifests(&inputs).unwrap().into_values() {
+        let object: Value = serde_saphyr::from_str(std::str::from_utf8(&contents).unwrap()).unwrap();
+        if object["kind"] != "ConfigMap" {
+            put(client, object).await;
+        }
+    }
+    let before: Vec<Value> = serde_saphyr::from_str(include_str!("data/before-the-operators.yaml")).unwrap();
+    for object in before {
+        put(client, object).await;
+    }
+    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release/manifests");
+    let mut manifests: Vec<_> = std::fs::read_dir(release).unwrap().map(|e| e.unwrap().path()).collect();
+    manifests.sort();
+    let ours = |p: &&PathBuf| {
+        ["0000_50_cluster-machine-approver_", "0000_80_machine-config_"]
+            .iter()
+            .any(|c| p.to_string_lossy().contains(c))
+    };
+    for path in manifests.iter().filter(ours) {
+        put(client, serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).await;
+    }
+
+    let (now, day) = (time::OffsetDateTime::now_utc(), time::Duration::days(1));
+    let ca =
+        new_ca(&CaSpec { cn: "root-ca", ou: None, validity: day }, KeyAlgorithm::EcdsaP256, now).unwrap();
+    let leaf = LeafSpec {
+        cn: "system:machine-config-server",
+        organizations: vec![],
+        usages: &[Usage::Server],
+        dns: vec![domain.api_int()],
+        ips: vec![],
+        validity: day,
+        append_parent: false,
+        key_usage: false,
+    };
+    let pair = issue(&ca, &leaf, KeyAlgorithm::EcdsaP256, now).unwrap();
+    std::fs::write(tls.join("tls.crt"), &pair.cert).unwrap();
+    std::fs::write(tls.join("tls.key"), &pair.key).unwrap();
+    put(client, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "machine-config-server-ca"}, "data": {"ca-bundle.crt": ca.cert}})).await;
+    let files = render_bootstrap(&inputs).unwrap();
+    files
+        .keys()
+        .filter_map(|f| f.strip_prefix("machine-configs/")?.strip_suffix(".yaml").map(String::from))
+        .collect()
+}
+
+/// A client that is somebody else.
+async fn as_user(user: &str, groups: &[&str]) -> Client {
+    let path = std::env::var("KUBECONFIG").unwrap();
+    let mut kubeconfig = Kubeconfig::read_from(path).unwrap();
+    let auth = kubeconfig.auth_infos[0].auth_info.as_mut().unwrap();
+    auth.impersonate = Some(user.into());
+    auth.impersonate_groups = Some(groups.iter().map(ToString::to_string).collect());
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap()
+        .try_into()
+        .unwrap()
+}
+
+async fn as_service_account(namespace: &str, name: &str) -> Client {
+    let groups =
+        [&format!("system:serviceaccounts:{namespace}"), "system:serviceaccounts", "system:authenticated"];
+    as_user(&format!("system:serviceaccount:{namespace}:{name}"), &groups).await
+}
+
+async fn ask(client: &Client, name: &str, node: &str, signer: &str, usage: &str, sans: &[&str]) {
+    let mut params =
+        rcgen::CertificateParams::new(sans.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::OrganizationName, "system:nodes");
+    params.distinguished_name.push(rcgen::DnType::CommonName, node);
+    let pem = params.serialize_request(&rcgen::KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+    let csr: CertificateSigningRequest = serde_json::from_value(json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
+        "spec": {"signerName": signer, "usages": ["digital signature", usage],
+            "request": base64::Engine::encode(&base64::engine::general_purpose::STANDARD, pem)},
+    }))
+    .unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &csr).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real API server"]
+async fn a_master_joins() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let kubeconfig = PathBuf::from(std::env::var("KUBECONFIG").unwrap());
+    let client = connect(Some(&kubeconfig)).await.unwrap();
+    let tls = tempfile::tempdir().unwrap();
+    let names = prepare(&client, tls.path()).await;
+    // With the rights of their own service accounts, no more.
+    tokio::spawn(machine_config::run(as_service_account(NS, "machine-config-operator").await));
+    tokio::spawn(machine_approver::run(as_service_account(NS_APPROVER, "machine-approver-sa").await));
+    let server = as_service_account(NS, "machine-config-server").await;
+    let source =
+        Source::Cluster { client: server, api_server: "https://api-int.ocp4.example.com:6443".into() };
+    let tls_dir = tls.path().to_path_buf();
+    tokio::spawn(async move {
+        serve(source, &tls_dir, Inventory::default(), Listen::default(), Handle::new(), Handle::new()).await
+    });
+
+    // The approver: the machine of the inventory, not the stranger.
+    let bootstrapper = as_service_account(NS, "node-bootstrapper").await;
+    ask(&bootstrapper, "good", "system:node:master-0", machine_approver::CLIENT_SIGNER, "client auth", &[])
+        .await;
+    ask(&bootstrapper, "evil", "system:node:evil", machine_approver::CLIENT_SIGNER, "client auth", &[]).await;
+    let csr = async |name: &str| {
+        get(&client, "certificates.k8s.io/v1", "CertificateSigningRequest", None, name)
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    until("the certificate", async || csr("good").await["status"]["certificate"].as_str().map(String::from))
+        .await;
+    let event = until("the event", async || {
+        get(&client, "v1", "Event", Some("default"), "evil.refused").await.unwrap()
+    })
+    .await;
+    assert!(event["message"].as_str().unwrap().contains("no master or worker"));
+    assert!(csr("evil").await["status"]["conditions"].is_null());
+
+    // The node registers.
+    let taint = json!({"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"});
+    apply(&client, "test", &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "master-0"}, "spec": {"taints": [taint]}})).await.unwrap();
+    let node = as_user("system:node:master-0", &["system:nodes", "system:authenticated"]).await;
+    ask(
+        &node,
+        "serving",
+        "system:node:master-0",
+        machine_approver::SERVING_SIGNER,
+        "server auth",
+        &["master-0", "127.0.0.1"],
+    )
+    .await;
+    until("the serving certificate", async || {
+        csr("serving").await["status"]["certificate"].as_str().map(String::from)
+    })
+    .await;
+    let node = until("the node's config", async || {
+        let node = get(&client, "v1", "Node", None, "master-0").await.unwrap().unwrap();
+        node["metadata"]["annotations"][CURRENT_CONFIG].is_string().then_some(node)
+    })
+    .await;
+    for label in ["master", "control-plane", "worker"] {
+        assert_eq!(node["metadata"]["labels"][format!("node-role.kubernetes.io/{label}")], "");
+    }
+    let current = node["metadata"]["annotations"][CURRENT_CONFIG].as_str().unwrap();
+    assert!(names.iter().any(|n| n == current), "{current} is not of {names:?}");
+
+    // The pool counts it, and the operator vouches for the server.
+    let pool = until("the pool", async || {
+        let pool = get(&client, API_VERSION, "MachineConfigPool", None, "master").await.unwrap().unwrap();
+        (pool["status"]["updatedMachineCount"] == 1).then_some(pool)
+    })
+    .await;
+    assert_eq!(pool["spec"]["configuration"]["name"], current);
+    for name in ["machine-config", "machine-approver"] {
+        until(name, async || {
+            let operator =
+                get(&client, "config.openshift.io/v1", "ClusterOperator", None, name).await.unwrap()?;
+            (operator["status"]["conditions"][0]["status"] == "True").then_some(())
+        })
+        .await;
+    }
+    let node = get(&client, "v1", "Node", None, "master-0").await.unwrap().unwrap();
+    let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    assert!(!taints.iter().any(|t| t["key"] == "node-role.kubernetes.io/master"), "{taints:?}");
+
+    // A user's MachineConfig is rendered and desired.
+    let file = json!({"ignition": {"version": "3.2.0"}, "storage": {"files": [{"path": "/etc/mine", "contents": {"source": "data:,x"}}]}});
+    put(&client, MachineConfig::of_role("99-mine", "master", file).to_value()).await;
+    until("the new config", async || {
+        let node = get(&client, "v1", "Node", None, "master-0").await.unwrap().unwrap();
+        (node["metadata"]["annotations"][DESIRED_CONFIG] != current).then_some(())
+    })
+    .await;
+}
