@@ -6,6 +6,7 @@ use anyhow::Result;
 use seedling_components::{Place, kube_apiserver};
 use seedling_steps::Stage;
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS, NS_KAS_OPERATOR};
+use serde_json::{Value, json};
 
 pub const STAGE: Stage = Stage {
     name: "kube-apiserver-bootstrap",
@@ -49,9 +50,22 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         config_map(NS_CONFIG_MANAGED, "sa-token-signing-certs", &[("service-account-001.pub", &public)]);
     c.manifest("openshift-kube-apiserver-sa-token-signing-certs.yaml", &object)?;
 
+    c.manifest("openshift-kube-apiserver-kubelet-access.yaml", &kubelet_access())?;
+
     let pod = kube_apiserver::pod(&c.config, &c.release, Place::Bootstrap, &c.address.to_string())?;
     c.bootstrap_pod("kube-apiserver-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+/// `kubectl logs`, `exec` and `port-forward` go through the API server to the kubelet.
+fn kubelet_access() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "system:openshift:kube-apiserver:kubelet-access"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:kube-apiserver"}],
+    })
 }
 
 /// The key that signs tokens of pods: the user's if one came with the assets, else made here, once.

@@ -198,7 +198,10 @@ pub(super) mod tests {
             ("0.1.0", vec!["0000_00_cvo_1.yaml", "0000_50_b_1.yaml"])
         );
         let spec = &payload.manifests[0].object["spec"];
-        assert_eq!((&spec["image"], &spec["env"][0]["name"]), (&"release@sha256:1".into(), &"RELEASE_IMAGE".into()));
+        assert_eq!(
+            (&spec["image"], &spec["env"][0]["name"]),
+            (&"release@sha256:1".into(), &"RELEASE_IMAGE".into())
+        );
 
         write("image-references", r#"{"metadata":{"name":"0.2.0"}}"#);
         let error = Payload::load(dir.path(), "").unwrap_err().to_string();
