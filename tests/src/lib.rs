@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 /// The binary that `make` built; its release is in the cache.
 pub fn seedling() -> Command {
-    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/x86_64-unknown-linux-gnu/release/seedling");
+    let target =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/x86_64-unknown-linux-gnu/release/seedling");
     Command::new(std::env::var_os("SEEDLING").map_or(target, PathBuf::from))
 }
 
@@ -79,7 +80,8 @@ impl Lab {
         Ok(serde_json::from_str(&run(&mut self.lab(&["status", "-o", "json"]))?)?)
     }
     pub fn dir(&self) -> PathBuf {
-        let state = std::env::var_os("SEEDLING_STATE").map_or_else(|| PathBuf::from("/var/lib/seedling"), PathBuf::from);
+        let state = std::env::var_os("SEEDLING_STATE")
+            .map_or_else(|| PathBuf::from("/var/lib/seedling"), PathBuf::from);
         state.join("labs").join(&self.name)
     }
     pub fn events(&self) -> Result<Vec<Value>> {

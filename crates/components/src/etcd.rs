@@ -89,7 +89,6 @@ fn container(release: &ReleaseInfo, place: Place, config_file: String) -> Result
         "imagePullPolicy": "IfNotPresent",
         "command": ["etcd", format!("--config-file={config_file}")],
         "env": [
-            env("ETCDCTL_API", "3".into()),
             env("ETCDCTL_CACERT", f.ca),
             env("ETCDCTL_CERT", format!("{}/etcd-peer-{}.crt", f.certs, f.host)),
             env("ETCDCTL_KEY", format!("{}/etcd-peer-{}.key", f.certs, f.host)),

@@ -160,6 +160,13 @@ fn flannel(p: &NetworkParams) -> Value {
     daemon_set(NS_NETWORK, FLANNEL, host_network(pod))
 }
 
+/// From empty tables: a kube-proxy 1.36.4 that finds its own tables of an earlier start (seen with nft 1.0.6) leaves the map
+/// of Service addresses empty, and every Service of the node is gone.
+const START_KUBE_PROXY: &str = "for family in ip ip6; do \
+     nft \"add table $family kube-proxy; delete table $family kube-proxy\" || exit 1; \
+     done; \
+     exec kube-proxy --config=/etc/kube-proxy/config.yaml --hostname-override=\"$NODE_NAME\"";
+
 fn kube_proxy(p: &NetworkParams) -> Value {
     let mut env = api_env(p);
     env.push(field_env("NODE_NAME", "spec.nodeName"));
@@ -168,7 +175,7 @@ fn kube_proxy(p: &NetworkParams) -> Value {
         "containers": [{
             "name": KUBE_PROXY,
             "image": p.kube_proxy_image,
-            "command": ["kube-proxy", "--config=/etc/kube-proxy/config.yaml", "--hostname-override=$(NODE_NAME)"],
+            "command": ["/bin/busybox", "sh", "-c", START_KUBE_PROXY],
             "env": env,
             "securityContext": {"privileged": true},
             "volumeMounts": [

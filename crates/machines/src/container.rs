@@ -77,6 +77,7 @@ impl Machine {
         if !self.first_boot_done() {
             self.blank_disk()?;
         }
+        Network::of_lab(&self.lab).renew_node(&self.name, &self.mac).await?;
         self.write_bundle()?;
         let log = self.console_log();
         let console = at(&log, OpenOptions::new().create(true).append(true).open(&log))?;

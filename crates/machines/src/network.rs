@@ -65,6 +65,18 @@ impl Network {
         run_with("ip", &["-n", &bridge_side, "-batch", "-"], &plug).await.map(drop)
     }
 
+    /// A new namespace in place of the old: a machine that boots has forgotten its routes, bridges and firewall.
+    pub async fn renew_node(&self, node: &str, mac: &str) -> Result<(), MachineError> {
+        let bridge_side = self.namespace();
+        let port = port_name(node, mac);
+        // A deleted namespace takes its end of the cable along only some time later; unplugging takes both at once.
+        if has_link(&bridge_side, &port).await {
+            run_with("ip", &["-n", &bridge_side, "-batch", "-"], &format!("link delete {port}\n")).await?;
+        }
+        self.remove_node(node).await?;
+        self.ensure_node(node, mac).await
+    }
+
     pub async fn remove_node(&self, node: &str) -> Result<(), MachineError> {
         remove_namespace(&self.node_namespace(node)).await
     }

@@ -1,0 +1,141 @@
+//! The whole path, for real, asked of the real components. Checks run in order, like the story they tell; the labs are removed
+//! at the end, whatever happens.
+
+mod clients;
+mod handoff;
+mod machine;
+mod masters;
+mod seeds;
+mod words;
+
+use anyhow::{Context, Result};
+use seedling_e2e::{Lab, run, text};
+use std::process::{ExitCode, Stdio};
+use std::time::Instant;
+
+/// Runs checks one after the other and counts, in the words of Rust's own test runner.
+pub struct Suite {
+    passed: usize,
+    failed: Vec<&'static str>,
+}
+
+impl Suite {
+    pub fn check(&mut self, name: &'static str, check: impl FnOnce() -> Result<()>) -> bool {
+        let started = Instant::now();
+        let result = check();
+        let took = started.elapsed().as_secs_f32();
+        match result {
+            Ok(()) => {
+                println!("test {name} ... ok ({took:.1}s)");
+                self.passed += 1;
+                true
+            }
+            Err(e) => {
+                println!("test {name} ... FAILED ({took:.1}s)\n{e:#}\n");
+                self.failed.push(name);
+                false
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut suite = Suite { passed: 0, failed: vec![] };
+    words::checks(&mut suite);
+    let before = machine::Traces::now();
+    if pulled(&mut suite) {
+        seeded(&mut suite);
+    }
+    suite.check("nothing_is_left_behind", || machine::Traces::now().same_as(&before));
+
+    let verdict = if suite.failed.is_empty() { "ok" } else { "FAILED" };
+    let Suite { passed, failed } = suite;
+    println!("\ntest result: {verdict}. {passed} passed; {} failed; 0 ignored", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Empty image stores: every image comes from the helper's registry, by digest.
+fn pulled(suite: &mut Suite) -> bool {
+    let lab = Lab { name: "e2e-pull".into() };
+    let up = suite.check("a_cluster_grows_with_empty_image_stores", || {
+        print!("{}", run(lab.lab(&["up"]).arg("--seed-images=false"))?);
+        Ok(())
+    });
+    if !up {
+        diagnose(&lab);
+        return false;
+    }
+    suite.check("every_master_pulled_by_digest", || machine::pulled_by_digest(&lab));
+    suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
+    true
+}
+
+/// Images seeded: the run that everything else is asked of.
+fn seeded(suite: &mut Suite) {
+    let lab = Lab { name: "e2e".into() };
+    let mut up =
+        match lab.lab(&["up"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Ok(child) => child,
+            Err(e) => {
+                suite.check("lab_up_starts", || Err(e.into()));
+                return;
+            }
+        };
+    // While the bootstrap node lives: what the seeds' readers type there.
+    seeds::on_bootstrap(suite, &lab);
+    let grown = suite.check("a_cluster_grows_with_seeded_images", || {
+        let status = up.wait()?;
+        let output = |stream: Option<&mut dyn std::io::Read>| {
+            let mut bytes = Vec::new();
+            stream.map(|s| s.read_to_end(&mut bytes));
+            text(&bytes)
+        };
+        let (out, err) =
+            (output(up.stdout.as_mut().map(|s| s as _)), output(up.stderr.as_mut().map(|s| s as _)));
+        anyhow::ensure!(status.success(), "lab up ended with {status}\n{out}{err}");
+        out.lines().find(|l| l.starts_with("export KUBECONFIG=")).context("no export line was printed")?;
+        print!("{err}");
+        Ok(())
+    });
+    if !grown {
+        diagnose(&lab);
+        return;
+    }
+    machine::checks(suite, &lab);
+    handoff::checks(suite, &lab);
+    clients::checks(suite, &lab);
+    seeds::on_master(suite, &lab);
+    masters::checks(suite, &lab);
+    suite.check("lab_up_twice_is_harmless", || {
+        let before = lab.status()?["nodes"].clone();
+        run(&mut lab.lab(&["up"]))?;
+        let pids = |nodes: &serde_json::Value| {
+            nodes.as_array().map(|n| n.iter().map(|n| n["pid"].clone()).collect::<Vec<_>>())
+        };
+        anyhow::ensure!(pids(&before) == pids(&lab.status()?["nodes"]), "a machine was restarted");
+        Ok(())
+    });
+    if !suite.failed.is_empty() {
+        diagnose(&lab);
+    }
+}
+
+/// What a person would look at first.
+fn diagnose(lab: &Lab) {
+    let show = |what: &str, result: Result<String>| {
+        println!("--- {what}\n{}", result.unwrap_or_else(|e| format!("{e:#}")));
+    };
+    show("lab status", run(&mut lab.lab(&["status"])));
+    show(
+        "bootkube",
+        run(lab.lab(&["logs", "bootstrap", "--unit", "bootkube.service"]).arg("--journal")).map(tail),
+    );
+    show("nodes", run(&mut lab.kubectl(&["get", "nodes", "-o", "wide"])));
+    show("operators", run(&mut lab.kubectl(&["get", "clusteroperators"])));
+    show("pods", run(&mut lab.kubectl(&["get", "pods", "-A", "-o", "wide"])));
+}
+
+fn tail(text: String) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}

@@ -1,0 +1,110 @@
+//! Trouble after the handoff: each master killed and brought back, a revision rolled while its operator is killed.
+
+use crate::{Suite, handoff};
+use anyhow::{Result, ensure};
+use seedling_e2e::{Lab, condition, name, run, wait};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const WHOLE_AGAIN: Duration = Duration::from_secs(240);
+
+pub fn checks(suite: &mut Suite, lab: &Lab) {
+    for (check, node) in [
+        ("the_cluster_survives_master_0", "master-0"),
+        ("the_cluster_survives_master_1", "master-1"),
+        ("the_cluster_survives_master_2", "master-2"),
+    ] {
+        suite.check(check, || survives(lab, node));
+    }
+    suite.check("revision_2_rolls_one_node_at_a_time_while_its_operator_is_killed", || roll(lab));
+    suite.check("a_deleted_daemon_set_comes_back", || {
+        run(&mut lab.kubectl(&["-n", "openshift-dns", "delete", "daemonset", "dns-default"]))?;
+        wait("the DNS daemon set", Duration::from_secs(60), || {
+            let set = lab.get(&["-n", "openshift-dns", "daemonset", "dns-default"])?;
+            Ok((set["status"]["numberReady"] == 3).then_some(()))
+        })
+    });
+}
+
+fn survives(lab: &Lab, node: &str) -> Result<()> {
+    run(&mut lab.lab(&["power", node, "kill"]))?;
+    // Through the load balancer: the two others answer, reads and writes.
+    for n in 0..10 {
+        run(&mut lab.kubectl(&["get", "--raw=/readyz", "--request-timeout=15s"]))?;
+        let map = format!("while-{node}-is-off-{n}");
+        run(&mut lab.kubectl(&["create", "configmap", &map, "--request-timeout=15s"]))?;
+    }
+    run(&mut lab.lab(&["power", node, "on"]))?;
+    whole(lab)
+}
+
+/// Nodes Ready, operators available and settled, three voters.
+fn whole(lab: &Lab) -> Result<()> {
+    wait("the cluster to be whole again", WHOLE_AGAIN, || {
+        let nodes = lab.items(&["nodes"])?;
+        let not_ready: Vec<_> =
+            nodes.iter().filter(|n| condition(n, "Ready") != Some("True")).map(name).collect();
+        ensure!(not_ready.is_empty(), "not Ready: {not_ready:?}");
+        let operators = lab.items(&["clusteroperators"])?;
+        let well = |o: &&Value| {
+            condition(o, "Available") == Some("True") && condition(o, "Progressing") == Some("False")
+        };
+        let unwell: Vec<_> = operators.iter().filter(|o| !well(o)).map(name).collect();
+        ensure!(unwell.is_empty(), "operators at work: {unwell:?}");
+        Ok(Some(()))
+    })?;
+    handoff::three_voters(lab)
+}
+
+/// Watches the schedulers of all masters: at every moment at least two are ready.
+fn roll(lab: &Lab) -> Result<()> {
+    let patch = r#"{"spec":{"forceRedeploymentReason":"end to end test"}}"#;
+    let rolling = AtomicBool::new(true);
+    let (seen, rolled) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut worst = 3;
+            let mut at = BTreeSet::new();
+            while rolling.load(Ordering::Relaxed) {
+                let pods = lab
+                    .items(&["pods", "-n", "openshift-kube-scheduler", "-l", "app=openshift-kube-scheduler"])
+                    .unwrap_or_default();
+                if pods.len() == 3 {
+                    worst = worst.min(pods.iter().filter(|p| condition(p, "Ready") == Some("True")).count());
+                    at.insert(pods.iter().filter(|p| p["metadata"]["labels"]["revision"] == "2").count());
+                }
+            }
+            (worst, at)
+        });
+        let rolled = (|| -> Result<()> {
+            run(&mut lab.kubectl(&["patch", "kubescheduler", "cluster", "--type=merge", "-p", patch]))?;
+            wait("the first master at revision 2", WHOLE_AGAIN, || {
+                Ok((at_revision_2(lab)? >= 1).then_some(()))
+            })?;
+            run(&mut lab.kubectl(&[
+                "-n",
+                "openshift-kube-scheduler-operator",
+                "delete",
+                "pod",
+                "--all",
+                "--grace-period=0",
+                "--force",
+            ]))?;
+            wait("all masters at revision 2", WHOLE_AGAIN, || Ok((at_revision_2(lab)? == 3).then_some(())))
+        })();
+        rolling.store(false, Ordering::Relaxed);
+        (watcher.join(), rolled)
+    });
+    rolled?;
+    let (worst, at) = seen.map_err(|_| anyhow::anyhow!("the watcher ended early"))?;
+    ensure!(worst >= 2, "only {worst} schedulers were ready at one moment");
+    ensure!(at.len() > 1, "all masters changed at once: {at:?}");
+    whole(lab)
+}
+
+fn at_revision_2(lab: &Lab) -> Result<usize> {
+    let settings = lab.get(&["kubescheduler", "cluster"])?;
+    let nodes = settings["status"]["nodeStatuses"].as_array().cloned().unwrap_or_default();
+    Ok(nodes.iter().filter(|n| n["currentRevision"] == 2).count())
+}
