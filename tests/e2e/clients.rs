@@ -20,7 +20,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
         ensure!(node(&pods[0]) != node(&pods[1]), "both on {}", node(&pods[0]));
         for (from, to) in [(0, 1), (1, 0)] {
             let url = format!("http://{}:8080/", pods[to]["status"]["podIP"].as_str().unwrap_or_default());
-            let page = exec(lab, name(&pods[from]), &["wget", "-T", "5", "-qO-", &url])?;
+            let page = exec(lab, name(&pods[from]), &["wget", "-qO-", &url])?;
             ensure!(page.trim() == name(&pods[to]), "{page}");
         }
         Ok(())
@@ -29,8 +29,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
         let pods = pods(lab)?;
         let names: Vec<_> = pods.iter().map(name).collect();
         for pod in &names {
-            let page =
-                exec(lab, pod, &["wget", "-T", "5", "-qO-", "http://hello.default.svc.cluster.local/"])?;
+            let page = exec(lab, pod, &["wget", "-qO-", "http://hello.default.svc.cluster.local/"])?;
             ensure!(names.contains(&page.trim()), "{page}");
         }
         Ok(())

@@ -30,14 +30,26 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
 
 fn survives(lab: &Lab, node: &str) -> Result<()> {
     run(&mut lab.lab(&["power", node, "kill"]))?;
-    // Through the load balancer: the two others answer, reads and writes.
-    for n in 0..10 {
-        run(&mut lab.kubectl(&["get", "--raw=/readyz", "--request-timeout=15s"]))?;
-        let map = format!("while-{node}-is-off-{n}");
-        run(&mut lab.kubectl(&["create", "configmap", &map, "--request-timeout=15s"]))?;
-    }
+    let answered = answers_without(lab, node);
     run(&mut lab.lab(&["power", node, "on"]))?;
+    answered?;
     whole(lab)
+}
+
+/// Through the load balancer, reads and writes. Where the dead node led etcd, the others first elect a new leader.
+fn answers_without(lab: &Lab, node: &str) -> Result<()> {
+    let mut attempt = 0;
+    let mut write = || {
+        attempt += 1;
+        let map = format!("while-{node}-is-off-{attempt}");
+        run(&mut lab.kubectl(&["create", "configmap", &map, "--request-timeout=15s"]))
+    };
+    wait("a new etcd leader", Duration::from_secs(60), || write().map(Some))?;
+    for _ in 0..10 {
+        run(&mut lab.kubectl(&["get", "--raw=/readyz", "--request-timeout=15s"]))?;
+        write()?;
+    }
+    Ok(())
 }
 
 /// Nodes Ready, operators available and settled, three voters.

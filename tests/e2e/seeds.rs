@@ -68,7 +68,9 @@ pub fn on_bootstrap(suite: &mut Suite, lab: &Lab) {
     });
     suite.check("kubectl_works_with_the_localhost_kubeconfig", || {
         let get = "kubectl --kubeconfig=/etc/kubernetes/kubeconfigs/localhost.kubeconfig get ns";
-        says(lab, NODE, get, &["kube-system", "openshift-etcd", "openshift-machine-config-operator"])
+        let words = ["kube-system", "openshift-etcd", "openshift-machine-config-operator"];
+        // The API answers some seconds before everything in manifests/ is created.
+        wait("the cluster's namespaces", Duration::from_secs(60), || says(lab, NODE, get, &words).map(Some))
     });
 }
 

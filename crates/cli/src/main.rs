@@ -82,7 +82,9 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 /// To stderr: stdout is data. The journal and the runtime add the time themselves.
 fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SEEDLING_LOG").unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new("info,hyper=warn,kube_client=off,kube_runtime=warn,tower=warn,rustls=warn")
+        tracing_subscriber::EnvFilter::new(
+            "info,hyper=warn,kube_client=off,kube_runtime=warn,tower=warn,rustls=warn",
+        )
     });
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -83,7 +83,12 @@ impl Etcd {
     pub async fn status(&mut self) -> Result<Status, ClusterError> {
         let status = self.client.status().await.map_err(|e| self.failed(e))?;
         let header = status.header().map(|h| (h.member_id(), h.cluster_id())).unwrap_or_default();
-        Ok(Status { member: header.0, cluster: header.1, leader: status.leader(), learner: status.is_learner() })
+        Ok(Status {
+            member: header.0,
+            cluster: header.1,
+            leader: status.leader(),
+            learner: status.is_learner(),
+        })
     }
 
     fn failed(&self, source: etcd_client::Error) -> ClusterError {

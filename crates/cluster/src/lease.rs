@@ -26,7 +26,12 @@ pub struct Leadership {
 
 /// Waits until this identity holds the lease, then renews it in the background. A leader that cannot renew exits: two leaders
 /// would be worse than none.
-pub async fn lead(client: Client, namespace: &str, name: &str, identity: &str) -> Result<Leadership, ClusterError> {
+pub async fn lead(
+    client: Client,
+    namespace: &str,
+    name: &str,
+    identity: &str,
+) -> Result<Leadership, ClusterError> {
     let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let empty = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": namespace, "name": name}});
     create_if_missing(&client, &empty).await?;
@@ -88,9 +93,10 @@ async fn try_hold(api: &Api<Lease>, name: &str, identity: &str) -> Result<Option
     let now = Timestamp::now();
     let spec = lease.spec.get_or_insert_default();
     let holder = spec.holder_identity.clone().filter(|h| !h.is_empty() && h != identity);
-    let expires = spec.renew_time.as_ref().map(|t| {
-        t.0 + SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(0).into())
-    });
+    let expires = spec
+        .renew_time
+        .as_ref()
+        .map(|t| t.0 + SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(0).into()));
     if let Some(holder) = holder
         && expires.is_some_and(|e| e > now)
     {

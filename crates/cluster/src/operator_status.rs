@@ -34,7 +34,8 @@ pub struct Report {
 /// Writes the ClusterOperator; creates it when it is missing. Nothing is sent when nothing changed.
 pub async fn report(client: &Client, report: &Report) -> Result<(), ClusterError> {
     let live = get(client, API_VERSION, "ClusterOperator", None, &report.name).await?;
-    let identity = json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": report.name}});
+    let identity =
+        json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": report.name}});
     let live = match live {
         Some(live) => live,
         None => {

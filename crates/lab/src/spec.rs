@@ -74,7 +74,7 @@ pub fn default_inventory(masters: u8) -> Inventory {
     Inventory { hosts: std::iter::once(bootstrap).chain(masters).collect() }
 }
 
-pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
+pub fn check_name(name: &str) -> Result<(), LabError> {
     let usable = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let good = !name.is_empty()
         && name.len() <= NAME_MAX

@@ -51,11 +51,40 @@ pub struct HelperEvent {
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "event")]
 pub enum HelperEventKind {
     /// `message` is DISCOVER, OFFER, REQUEST, ACK, NAK, REFUSED.
-    Dhcp { message: String, mac: String, host: Option<String>, address: Option<Ipv4Addr> },
-    Http { method: String, path: String, status: u16, remote: Ipv4Addr, host: Option<String>, user_agent: String, bytes: u64 },
-    Registry { method: String, path: String, status: u16, remote: Ipv4Addr, host: Option<String> },
+    Dhcp {
+        message: String,
+        mac: String,
+        host: Option<String>,
+        address: Option<Ipv4Addr>,
+    },
+    Http {
+        method: String,
+        path: String,
+        status: u16,
+        remote: Ipv4Addr,
+        host: Option<String>,
+        user_agent: String,
+        bytes: u64,
+    },
+    Registry {
+        method: String,
+        path: String,
+        status: u16,
+        remote: Ipv4Addr,
+        host: Option<String>,
+    },
     /// A load-balancer backend went up or down.
-    Backend { port: u16, host: String, healthy: bool, reason: String },
+    Backend {
+        port: u16,
+        host: String,
+        healthy: bool,
+        reason: String,
+    },
     /// A connection through the load balancer on the machine-config server's port.
-    Connection { port: u16, remote: Ipv4Addr, host: Option<String>, backend: String },
+    Connection {
+        port: u16,
+        remote: Ipv4Addr,
+        host: Option<String>,
+        backend: String,
+    },
 }

@@ -105,12 +105,26 @@ impl Inventory {
                 fail(i, "name", format!("{:?} is not a usable host name", host.name), hint);
             }
             if !is_mac(&host.mac) {
-                fail(i, "mac", format!("{:?} is not a MAC address", host.mac), "write it like 52:54:00:12:34:56");
+                fail(
+                    i,
+                    "mac",
+                    format!("{:?} is not a MAC address", host.mac),
+                    "write it like 52:54:00:12:34:56",
+                );
             }
-            let unique = [("name", host.name.clone()), ("mac", host.mac.clone()), ("address", host.address.to_string())];
+            let unique = [
+                ("name", host.name.clone()),
+                ("mac", host.mac.clone()),
+                ("address", host.address.to_string()),
+            ];
             for (field, value) in unique {
                 if let Some(first) = seen.insert((field, value.clone()), i) {
-                    fail(i, field, format!("{value:?} is already used by hosts[{first}]"), "each host needs its own");
+                    fail(
+                        i,
+                        field,
+                        format!("{value:?} is already used by hosts[{first}]"),
+                        "each host needs its own",
+                    );
                 }
             }
         }

@@ -32,6 +32,8 @@ struct BringUp {
 }
 
 pub async fn run(args: UpArgs) -> Result<()> {
+    // The name becomes part of paths: nothing is touched before it is a name.
+    seedling_lab::check_name(&args.lab.name)?;
     let labs = Labs::from_env();
     let release = ensure_release(args.release.clone()).await?;
     let seed_store = match args.seed_images {

@@ -137,9 +137,12 @@ mod tests {
             node_name: "master-0".into(),
             node_ip: "192.168.100.11".into(),
         };
-        assert_eq!(
-            substitute("etcd-pod-REVISION NODE_NAME NODE_IP", &args),
-            "etcd-pod-7 master-0 192.168.100.11"
-        );
+        let mut pod =
+            json!({"labels": {"revision": "REVISION"}, "args": ["etcd-pod-REVISION NODE_NAME NODE_IP"]});
+        substitute(&mut pod, &args);
+        let filled = json!({"labels": {"revision": "7"}, "args": ["etcd-pod-7 master-0 192.168.100.11"]});
+        assert_eq!(pod, filled);
+        let yaml = seedling_components::pod::to_yaml(&pod);
+        assert!(yaml.contains("revision: \"7\"") || yaml.contains("revision: '7'"), "{yaml}");
     }
 }
