@@ -33,7 +33,8 @@ unit: setup ## unit and integration tests
 	$(CARGO) test --release --locked --workspace --exclude seedling-e2e
 
 e2e: release ## a real bring-up, asserted by asking the real components
-	$(CARGO) test --release --locked -p seedling-e2e -- --test-threads=1 --nocapture
+	$(CARGO) test --release --locked -p seedling-operators --test payload -- --ignored
+	$(CARGO) test --release --locked -p seedling-e2e --test e2e
 
 bench: release ## bring-up times of Seedling and of kubeadm on the same machines
 	$(CARGO) run --release --locked -p seedling-e2e --bin bench
