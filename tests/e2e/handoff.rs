@@ -121,9 +121,43 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     });
 }
 
-fn records(lab: &Lab) -> Result<()> {
+fn record(lab: &Lab) -> Result<Vec<Value>> {
     let path = lab.dir().join("nodes/bootstrap/upper/var/log/openshift/bootkube.json");
-    let entries: Vec<Value> = serde_json::from_slice(&std::fs::read(&path)?)?;
+    Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
+}
+
+/// Without a warning, while it waits for the masters.
+pub fn kill_bootkube(lab: &Lab) -> Result<()> {
+    wait("bootkube to be at cb-bootstrap", Duration::from_secs(180), || {
+        let at =
+            record(lab)?.last().is_some_and(|e| e["phase"] == "stage start" && e["stage"] == "cb-bootstrap");
+        Ok(at.then_some(()))
+    })?;
+    lab.exec("bootstrap", &["systemctl", "kill", "--signal=KILL", "bootkube.service"]).map(drop)
+}
+
+/// The interrupted stage is closed as failed, what was done before is not done again, and the end is well.
+pub fn went_on(lab: &Lab) -> Result<()> {
+    let entries = record(lab)?;
+    let of = |stage: &str| {
+        entries.iter().filter(|e| e["stage"] == stage).map(|e| e["result"].clone()).collect::<Vec<_>>()
+    };
+    let (start, failure, success) = (Value::Null, Value::from("failure"), Value::from("success"));
+    ensure!(
+        of("cb-bootstrap") == [start.clone(), failure, start.clone(), success.clone()],
+        "{:?}",
+        of("cb-bootstrap")
+    );
+    ensure!(of("etcd-bootstrap") == [start, success.clone()], "{:?}", of("etcd-bootstrap"));
+    ensure!(
+        entries.last().is_some_and(|e| e["phase"] == "service end" && e["result"] == success),
+        "not ended well"
+    );
+    Ok(())
+}
+
+fn records(lab: &Lab) -> Result<()> {
+    let entries = record(lab)?;
     let ended = |stage: &str| entries.iter().find(|e| e["phase"] == "stage end" && e["stage"] == stage);
     let stages = [
         "openshift-manifests",

@@ -10,7 +10,7 @@ mod words;
 
 use anyhow::{Context, Result};
 use seedling_e2e::{Lab, run, text};
-use std::process::{ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 use std::time::Instant;
 
 /// Runs checks one after the other and counts, in the words of Rust's own test runner.
@@ -54,49 +54,35 @@ fn main() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Empty image stores: every image comes from the helper's registry, by digest.
+/// Empty image stores: every image comes from the helper's registry, by digest. And bootkube is killed on the way.
 fn pulled(suite: &mut Suite) -> bool {
     let lab = Lab { name: "e2e-pull".into() };
-    let up = suite.check("a_cluster_grows_with_empty_image_stores", || {
-        print!("{}", run(lab.lab(&["up"]).arg("--seed-images=false"))?);
-        Ok(())
-    });
-    if !up {
+    let up = match start(&lab, &["--seed-images=false"]) {
+        Ok(up) => up,
+        Err(e) => return suite.check("lab_up_starts", || Err(e)),
+    };
+    suite.check("bootkube_is_killed_in_its_longest_stage", || handoff::kill_bootkube(&lab));
+    if !suite.check("a_cluster_grows_with_empty_image_stores", || finish(up)) {
         diagnose(&lab);
         return false;
     }
-    suite.check("every_master_pulled_by_digest", || machine::pulled_by_digest(&lab));
+    suite.check("bootkube_went_on_where_it_was", || handoff::went_on(&lab));
+    suite.check("every_node_pulled_by_digest", || machine::pulled_by_digest(&lab));
     suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
     true
 }
 
-/// Images seeded: the run that everything else is asked of.
-fn seeded(suite: &mut Suite) {
-    let lab = Lab { name: "e2e".into() };
-    let mut up =
-        match lab.lab(&["up"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
-            Ok(child) => child,
-            Err(e) => {
-                suite.check("lab_up_starts", || Err(e.into()));
-                return;
-            }
-        };
+fn start(lab: &Lab, flags: &[&str]) -> Result<Child> {
+    let up = match start(&lab, &[]) {
+        Ok(up) => up,
+        Err(e) => {
+            suite.check("lab_up_starts", || Err(e));
+            return;
+        }
+    };
     // While the bootstrap node lives: what the seeds' readers type there.
     seeds::on_bootstrap(suite, &lab);
-    let grown = suite.check("a_cluster_grows_with_seeded_images", || {
-        let status = up.wait()?;
-        let output = |stream: Option<&mut dyn std::io::Read>| {
-            let mut bytes = Vec::new();
-            stream.map(|s| s.read_to_end(&mut bytes));
-            text(&bytes)
-        };
-        let (out, err) =
-            (output(up.stdout.as_mut().map(|s| s as _)), output(up.stderr.as_mut().map(|s| s as _)));
-        anyhow::ensure!(status.success(), "lab up ended with {status}\n{out}{err}");
-        out.lines().find(|l| l.starts_with("export KUBECONFIG=")).context("no export line was printed")?;
-        print!("{err}");
-        Ok(())
-    });
+    let grown = suite.check("a_cluster_grows_with_seeded_images", || finish(up));
     if !grown {
         diagnose(&lab);
         return;
