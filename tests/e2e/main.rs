@@ -73,6 +73,23 @@ fn pulled(suite: &mut Suite) -> bool {
 }
 
 fn start(lab: &Lab, flags: &[&str]) -> Result<Child> {
+    let mut command = lab.lab(&["up"]);
+    Ok(command.args(flags).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+}
+
+/// What `lab up` said for people goes to the log; the export line must be there.
+fn finish(up: Child) -> Result<()> {
+    let output = up.wait_with_output()?;
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    anyhow::ensure!(output.status.success(), "lab up ended with {}\n{out}{err}", output.status);
+    out.lines().find(|l| l.starts_with("export KUBECONFIG=")).context("no export line was printed")?;
+    print!("{err}");
+    Ok(())
+}
+
+/// Images seeded: the run that everything else is asked of.
+fn seeded(suite: &mut Suite) {
+    let lab = Lab { name: "e2e".into() };
     let up = match start(&lab, &[]) {
         Ok(up) => up,
         Err(e) => {
