@@ -1,0 +1,194 @@
+//! What a kubeadm node boots with: the same containerd as ours, kubelet with kubeadm's unit, and the configs of `init` and
+//! `join`. Settings beyond kubeadm's defaults are those that nodes in containers need, and the same as ours.
+
+use super::flannel;
+use crate::bench::Field;
+use anyhow::{Context, Result};
+use rand::Rng;
+use seedling_components::node::{NodeParams, container_runtime};
+use seedling_ignition::{Config, Dropin, File, Storage, Systemd, Unit};
+use seedling_lab::LabSpec;
+use seedling_machines::Machine;
+use seedling_steps::write_atomic;
+use seedling_types::paths::{CONTAINERD_SOCKET, NODE_BIN};
+use seedling_types::{ClusterDomain, Host, Inventory, Role, ports};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha512};
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+pub const INIT_CONFIG: &str = "/root/init.yaml";
+/// kubeadm's default service network, and what it puts where in it.
+pub const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+pub const DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
+pub const POD_NETWORK: &str = "10.244.0.0/16";
+
+/// Given to both sides of a join.
+pub struct Secrets {
+    token: String,
+    certificate_key: String,
+}
+
+impl Secrets {
+    pub fn new() -> Self {
+        let random: [u8; 43] = rand::rng().random();
+        let (token, key) = random.split_at(11);
+        let token = hex(token);
+        Self { token: format!("{}.{}", &token[..6], &token[6..22]), certificate_key: hex(key) }
+    }
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// `<host>.ign` for every host; the helper serves a host its own.
+pub fn write(
+    assets: &Path,
+    inventory: &Inventory,
+    domain: &ClusterDomain,
+    field: &Field,
+    secrets: &Secrets,
+) -> Result<()> {
+    std::fs::create_dir_all(assets)?;
+    let common = common(domain, field)?;
+    for (index, host) in inventory.hosts.iter().enumerate() {
+        let mut config = common.clone();
+        if index == 0 {
+            let init = init_config(host, domain, &field.release.kubernetes_version, secrets);
+            let flannel = flannel::manifests(field.release.image("flannel")?);
+            config.storage.files.push(File::inline(INIT_CONFIG, 0o600, init));
+            config.storage.files.push(File::inline(flannel::PATH, 0o644, flannel));
+        }
+        write_atomic(&assets.join(format!("{}.ign", host.name)), serde_json::to_vec(&config)?, 0o600)?;
+    }
+    // Asked for when a host has none of its own.
+    write_atomic(
+        &assets.join(format!("{}.ign", Role::Master.as_str())),
+        serde_json::to_vec(&common)?,
+        0o600,
+    )?;
+    Ok(())
+}
+
+fn common(domain: &ClusterDomain, field: &Field) -> Result<Config> {
+    let params = NodeParams { domain, release: &field.release, cluster_dns: DNS };
+    let fetched = |name: &str, sha512: &str| {
+        let url = format!("http://{}:{}/bin/{name}", domain.helper(), ports::HELPER_HTTP);
+        File::fetched(format!("{NODE_BIN}/{name}"), 0o755, url, sha512)
+    };
+    let path = field.release_dir.join("bin/kubeadm");
+    let kubeadm = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let files = vec![
+        fetched("kubeadm", &hex(&Sha512::digest(kubeadm))),
+        fetched("kubelet", &field.release.binary("kubelet")?.sha512),
+        fetched("kubectl", &field.release.binary("kubectl")?.sha512),
+    ];
+    let kubelet = Unit {
+        dropins: vec![Dropin { name: "10-kubeadm.conf".into(), contents: KUBELET_DROPIN.into() }],
+        ..Unit::new("kubelet.service", false, KUBELET_UNIT)
+    };
+    let ours =
+        Config { storage: Storage { files }, systemd: Systemd { units: vec![kubelet] }, ..Config::default() };
+    Ok(container_runtime(&params)?.merge(ours))
+}
+
+/// As in kubeadm's packages, but for the path, and not enabled: without a config it would only fail until kubeadm starts it.
+const KUBELET_UNIT: &str = "\
+[Unit]
+Description=kubelet: The Kubernetes Node Agent
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=/usr/local/bin/kubelet
+Restart=always
+StartLimitInterval=0
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+";
+const KUBELET_DROPIN: &str = "\
+[Service]
+Environment=\"KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf\"
+Environment=\"KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml\"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
+";
+
+fn init_config(host: &Host, domain: &ClusterDomain, version: &str, secrets: &Secrets) -> String {
+    documents(&[
+        json!({
+            "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
+            "nodeRegistration": registration(&host.name),
+            "localAPIEndpoint": endpoint(host.address),
+            "certificateKey": secrets.certificate_key,
+            "bootstrapTokens": [{
+                "token": secrets.token, "groups": ["system:bootstrappers:kubeadm:default-node-token"],
+                "usages": ["signing", "authentication"],
+            }],
+        }),
+        json!({
+            "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
+            "kubernetesVersion": version,
+            "controlPlaneEndpoint": format!("{}:{}", domain.api(), ports::API),
+            "networking": {"podSubnet": POD_NETWORK},
+        }),
+        json!({
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+            "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false,
+            "localStorageCapacityIsolation": false,
+            "evictionHard": {
+                "memory.available": "50Mi", "nodefs.available": "200Mi", "nodefs.inodesFree": "1%",
+                "imagefs.available": "200Mi",
+            },
+            "imageGCHighThresholdPercent": 100,
+        }),
+        json!({
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+            "mode": "nftables", "conntrack": {"maxPerCore": 0, "min": 0},
+        }),
+    ])
+}
+
+pub fn join_config(machine: &Machine, spec: &LabSpec, secrets: &Secrets, ca_hash: &str) -> Result<String> {
+    let host = spec.inventory.by_name(&machine.name).context("a machine without a host")?;
+    Ok(documents(&[json!({
+        "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
+        "nodeRegistration": registration(&host.name),
+        "discovery": {"bootstrapToken": {
+            "apiServerEndpoint": format!("{}:{}", spec.cluster_domain.api(), ports::API),
+            "token": secrets.token, "caCertHashes": [ca_hash],
+        }},
+        "controlPlane": {
+            "localAPIEndpoint": endpoint(host.address), "certificateKey": secrets.certificate_key,
+        },
+    })]))
+}
+
+fn registration(name: &str) -> Value {
+    json!({"name": name, "criSocket": CONTAINERD_SOCKET, "imagePullPolicy": "IfNotPresent"})
+}
+
+fn endpoint(address: Ipv4Addr) -> Value {
+    json!({"advertiseAddress": address, "bindPort": ports::API})
+}
+
+/// JSON is YAML.
+pub fn documents(objects: &[Value]) -> String {
+    objects.iter().map(|o| format!("{o:#}\n")).collect::<Vec<_>>().join("---\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_one_that_kubeadm_takes() {
+        let secrets = Secrets::new();
+        let (id, secret) = secrets.token.split_once('.').unwrap_or_default();
+        assert_eq!((id.len(), secret.len(), secrets.certificate_key.len()), (6, 16, 64));
+    }
+}

@@ -1,0 +1,161 @@
+//! Bring-up times, side by side: Seedling, and kubeadm with joins one after the other and all at once.
+//!
+//! In: a release in the cache. Out: raw runs, and a report of their medians. Every contestant gets the same machines (three
+//! masters from one node image, the same containerd and the same images, already on their disks), boots them from the same
+//! helper, and is watched by the same code; the clock starts when the helper listens and the machines are switched on.
+
+mod conditions;
+mod kubeadm;
+mod observe;
+mod ours;
+mod report;
+mod usage;
+
+pub use conditions::Conditions;
+pub use kubeadm::store::Store;
+pub use report::Report;
+
+use anyhow::{Context, Result};
+use observe::{Cluster, Milestones};
+use seedling_lab::Labs;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Labs whose name starts so are ours to remove.
+const PREFIX: &str = "bench-up-";
+/// What `seedling_lab::up` says right before it switches the machines on.
+const SWITCH_ON: &str = "helper listens";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Contestant {
+    Ours,
+    /// kubeadm, masters joining one after the other, as its documentation says.
+    Serial,
+    /// kubeadm, masters joining at the same time.
+    Parallel,
+}
+
+impl Contestant {
+    pub const ALL: [Self; 3] = [Self::Ours, Self::Serial, Self::Parallel];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Serial => "serial",
+            Self::Parallel => "parallel",
+        }
+    }
+}
+
+/// What all runs share.
+pub struct Field {
+    pub labs: Labs,
+    pub release_dir: PathBuf,
+    pub release: seedling_types::ReleaseInfo,
+    /// The program that is `lab up` and the helper.
+    pub seedling: PathBuf,
+    /// The release's images, under kubeadm's names as well.
+    pub kubeadm_store: Store,
+    /// One log a run.
+    pub logs: PathBuf,
+}
+
+/// One bring-up; times are seconds since the machines were switched on.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    pub contestant: Contestant,
+    pub first_readyz: f64,
+    /// All three masters vote, nobody learns. In ours the bootstrap member is still there: everything works without it.
+    pub three_voters: f64,
+    pub everything_works: f64,
+    /// When the commands that grew it had ended: `lab up`, or the last `kubeadm join`.
+    pub commands_ended: f64,
+    /// Of all machines of the lab, until everything worked.
+    pub cpu_seconds: f64,
+    /// Of everything else on this machine in the same time, the helper and this program included.
+    pub other_cpu_seconds: f64,
+    /// Working set in bytes: without page cache that could be dropped at once.
+    pub peak_memory_per_node: BTreeMap<String, u64>,
+}
+
+/// Grows a cluster, watches it, removes it.
+pub async fn run(field: &Field, contestant: Contestant, number: usize) -> Result<Run> {
+    let lab = format!("{PREFIX}{}-{number}", contestant.name());
+    let outcome = grow(field, contestant, &lab).await;
+    let log = field.logs.join(format!("{lab}.log"));
+    let outcome = outcome.with_context(|| format!("{lab}; its log is {}", log.display()));
+    remove_labs(&field.labs).await?;
+    outcome
+}
+
+async fn grow(field: &Field, contestant: Contestant, lab: &str) -> Result<Run> {
+    match contestant {
+        Contestant::Ours => {
+            let (cluster, growth) = ours::switch_on(field, lab).await?;
+            watch(contestant, cluster, growth.ended()).await
+        }
+        Contestant::Serial | Contestant::Parallel => {
+            let (cluster, growth) = kubeadm::switch_on(field, lab).await?;
+            watch(contestant, cluster, growth.grow(contestant == Contestant::Parallel)).await
+        }
+    }
+}
+
+async fn watch(
+    contestant: Contestant,
+    cluster: Cluster,
+    growth: impl Future<Output = Result<()>>,
+) -> Result<Run> {
+    let clock = cluster.clock;
+    let busy_before = usage::machine_cpu_seconds();
+    let watched = async {
+        let milestones = cluster.until_everything_works().await?;
+        let busy = usage::machine_cpu_seconds() - busy_before;
+        anyhow::Ok((milestones, busy))
+    };
+    let grown = async {
+        growth.await?;
+        Ok(since(clock))
+    };
+    let ((milestones, busy), commands_ended) = tokio::try_join!(watched, grown)?;
+    let Milestones { first_readyz, three_voters, everything_works, usage } = milestones;
+    Ok(Run {
+        contestant,
+        first_readyz,
+        three_voters,
+        everything_works,
+        commands_ended,
+        cpu_seconds: rounded(usage.cpu_seconds),
+        other_cpu_seconds: rounded((busy - usage.cpu_seconds).max(0.0)),
+        peak_memory_per_node: usage.peak_memory,
+    })
+}
+
+/// Removes every lab of a benchmark, this one's or one's that was killed. `SEEDLING_KEEP_LAB` keeps them to look at.
+pub async fn remove_labs(labs: &Labs) -> Result<()> {
+    if std::env::var_os("SEEDLING_KEEP_LAB").is_some() {
+        return Ok(());
+    }
+    let folder = labs.state.join("labs");
+    let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(()) };
+    // By directory: a `lab up` that was killed early has left no record.
+    for name in entries.filter_map(|e| e.ok()?.file_name().into_string().ok()) {
+        if name.starts_with(PREFIX) {
+            seedling_lab::down(labs, &name, &|_| {}).await?;
+        }
+    }
+    Ok(())
+}
+
+fn since(clock: Instant) -> f64 {
+    rounded(clock.elapsed().as_secs_f64())
+}
+
+/// To hundredths: more would be noise.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 100.0).round() / 100.0
+}

@@ -1,0 +1,201 @@
+//! Medians and ratios: for people as a table, for programs as JSON.
+
+use super::{Conditions, Contestant, Run, rounded};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Seconds until everything works, medians.
+    pub ours: Option<f64>,
+    /// kubeadm as documented: one join after the other.
+    pub peer: Option<f64>,
+    /// ours / peer
+    pub ratio: Option<f64>,
+    pub parallel: Parallel,
+    pub cpu_seconds: BTreeMap<Contestant, f64>,
+    /// Bytes.
+    pub peak_memory_per_node: BTreeMap<Contestant, BTreeMap<String, u64>>,
+    pub medians: BTreeMap<Contestant, Medians>,
+    pub runs: Vec<Run>,
+    pub conditions: Conditions,
+}
+
+/// kubeadm with all joins at once.
+#[derive(Debug, Serialize)]
+pub struct Parallel {
+    pub peer: Option<f64>,
+    pub ratio: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Medians {
+    pub first_readyz: f64,
+    pub three_voters: f64,
+    pub everything_works: f64,
+    pub commands_ended: f64,
+    pub runs: usize,
+}
+
+impl Report {
+    pub fn new(runs: Vec<Run>, conditions: Conditions) -> Self {
+        let mut medians = BTreeMap::new();
+        let mut cpu_seconds = BTreeMap::new();
+        let mut peak_memory_per_node = BTreeMap::new();
+        for contestant in Contestant::ALL {
+            let own: Vec<&Run> = runs.iter().filter(|r| r.contestant == contestant).collect();
+            let of = |field: fn(&Run) -> f64| median(own.iter().map(|r| field(r)).collect());
+            let (
+                Some(first_readyz),
+                Some(three_voters),
+                Some(everything_works),
+                Some(commands_ended),
+                Some(cpu),
+            ) = (
+                of(|r| r.first_readyz),
+                of(|r| r.three_voters),
+                of(|r| r.everything_works),
+                of(|r| r.commands_ended),
+                of(|r| r.cpu_seconds),
+            )
+            else {
+                continue; // it did not run
+            };
+            let count = own.len();
+            medians.insert(
+                contestant,
+                Medians { first_readyz, three_voters, everything_works, commands_ended, runs: count },
+            );
+            cpu_seconds.insert(contestant, cpu);
+            peak_memory_per_node.insert(contestant, memory(&own));
+        }
+        let time = |contestant| medians.get(&contestant).map(|m: &Medians| m.everything_works);
+        let (ours, serial, parallel) =
+            (time(Contestant::Ours), time(Contestant::Serial), time(Contestant::Parallel));
+        let ratio = |peer: Option<f64>| Some(rounded(ours? / peer?));
+        Self {
+            ours,
+            peer: serial,
+            ratio: ratio(serial),
+            parallel: Parallel { peer: parallel, ratio: ratio(parallel) },
+            cpu_seconds,
+            peak_memory_per_node,
+            medians,
+            runs,
+            conditions,
+        }
+    }
+}
+
+fn memory(runs: &[&Run]) -> BTreeMap<String, u64> {
+    let mut by_node: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (node, peak) in runs.iter().flat_map(|r| &r.peak_memory_per_node) {
+        by_node.entry(node.clone()).or_default().push(*peak as f64);
+    }
+    by_node.into_iter().filter_map(|(node, peaks)| Some((node, median(peaks)? as u64))).collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(rounded((values[middle - 1] + values[middle]) / 2.0)),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<26} {:>8} {:>9} {:>11} {:>8} {:>12}  RATIO (ours/it)",
+            "BRING-UP, 3 masters", "/readyz", "3 voters", "everything", "CPU", "memory/node"
+        )?;
+        for (contestant, m) in &self.medians {
+            let (name, ratio) = match contestant {
+                Contestant::Ours => ("seedling", None),
+                Contestant::Serial => ("kubeadm, serial joins", self.ratio),
+                Contestant::Parallel => ("kubeadm, parallel joins", self.parallel.ratio),
+            };
+            let cpu = self.cpu_seconds.get(contestant).copied().unwrap_or_default();
+            let peaks = self.peak_memory_per_node.get(contestant);
+            let largest = peaks.and_then(|p| p.values().max()).copied().unwrap_or_default();
+            let ratio = ratio.map(|r| format!("{r:.2}")).unwrap_or_default();
+            writeln!(
+                f,
+                "{name:<26} {:>6.1} s {:>7.1} s {:>9.1} s {:>6.1} s {:>9} MB  {ratio}",
+                m.first_readyz,
+                m.three_voters,
+                m.everything_works,
+                cpu,
+                largest >> 20
+            )?;
+        }
+        let c = &self.conditions;
+        let runs = self.medians.values().map(|m| m.runs).max().unwrap_or_default();
+        write!(
+            f,
+            "medians of {runs}; {} cores, {} GB, Linux {}; images are {}; the clock runs {}",
+            c.cores,
+            c.memory_bytes >> 30,
+            c.kernel,
+            c.images,
+            c.clock
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(contestant: Contestant, seconds: f64) -> Run {
+        Run {
+            contestant,
+            first_readyz: 1.0,
+            three_voters: 2.0,
+            everything_works: seconds,
+            commands_ended: seconds,
+            cpu_seconds: 9.0,
+            other_cpu_seconds: 1.0,
+            peak_memory_per_node: [("master-0".to_string(), 5 << 20)].into(),
+        }
+    }
+
+    fn conditions() -> Conditions {
+        Conditions {
+            date: String::new(),
+            cores: 2,
+            memory_bytes: 1 << 34,
+            kernel: "6".into(),
+            masters: 3,
+            workers: 0,
+            images: "there",
+            clock: "now",
+            versions: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_medians() {
+        let seconds = [(Contestant::Ours, [30.0, 99.0, 20.0]), (Contestant::Serial, [60.0, 50.0, 70.0])];
+        let runs = seconds.into_iter().flat_map(|(c, all)| all.map(|s| run(c, s))).collect();
+        let report = Report::new(runs, conditions());
+        assert_eq!((report.ours, report.peer, report.ratio), (Some(30.0), Some(60.0), Some(0.5)));
+        assert_eq!((report.parallel.peer, report.parallel.ratio), (None, None));
+        let table = report.to_string();
+        assert!(table.contains("kubeadm, serial joins") && !table.contains("parallel"), "{table}");
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between() {
+        for (values, want) in [(vec![], None), (vec![3.0], Some(3.0)), (vec![4.0, 1.0, 2.0, 9.0], Some(3.0))]
+        {
+            assert_eq!(median(values), want);
+        }
+    }
+}
