@@ -1,5 +1,7 @@
 # `make lab` grows a cluster, `make test` passes the tests. Both install what they need, and say what.
 CARGO   ?= cargo
+# Always the whole workspace: with other packages other features are chosen, and everything is compiled again.
+FLAGS   := --release --locked --workspace
 TARGET  := target/x86_64-unknown-linux-gnu/release
 BINARY  := $(TARGET)/seedling
 
@@ -15,7 +17,7 @@ setup:
 $(BINARY): build
 .PHONY: build
 build: setup
-	$(CARGO) build --release --locked -p seedling
+	$(CARGO) build $(FLAGS) --bin seedling
 
 release: build ## build the payload (once; later runs only make what changed)
 	$(BINARY) release build
@@ -30,14 +32,15 @@ check: setup ## format, lints, dependencies
 	@scripts/check.sh
 
 unit: setup ## unit and integration tests
-	$(CARGO) test --release --locked --workspace --exclude seedling-e2e
+	$(CARGO) test $(FLAGS)
 
 e2e: release ## a real bring-up, asserted by asking the real components
-	$(CARGO) test --release --locked -p seedling-operators --test payload -- --ignored
-	$(CARGO) test --release --locked -p seedling-e2e --test e2e
+	$(CARGO) test $(FLAGS) --test payload -- --ignored
+	$(CARGO) test $(FLAGS) --test e2e
 
 bench: release ## bring-up times of Seedling and of kubeadm on the same machines
-	$(CARGO) run --release --locked -p seedling-e2e --bin bench
+	$(CARGO) build $(FLAGS) --bin bench
+	$(TARGET)/bench
 
 docs: build ## the book's generated pages
 	@echo "the book is plain Markdown: docs/README.md"

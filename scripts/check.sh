@@ -4,6 +4,8 @@ set -euo pipefail
 
 cargo fmt --all --check
 cargo clippy --release --locked --workspace --all-targets -- -D warnings
+# Not among "all": `make unit` must not run it.
+cargo clippy --release --locked --workspace --test e2e -- -D warnings
 
 # Whatever features pull them in: what is linked, tested or run at build time.
 tree=$(cargo tree --locked --workspace --edges normal,build,dev --prefix none --format '{p}')
