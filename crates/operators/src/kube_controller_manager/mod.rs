@@ -1,7 +1,7 @@
 //! The kube-controller-manager operator: the controllers on every master, by revision, and the signer of kubelets' certificates.
 
-use crate::kube_scheduler::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::certificates::{required_configmap, required_secret, signer, tls_files};
+use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand};
 use anyhow::Result;
 use kube::Client;

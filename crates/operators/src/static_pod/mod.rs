@@ -5,6 +5,7 @@
 //! write them to the masters, the operator's status, a ClusterOperator.
 
 pub mod certificates;
+pub(crate) mod clients;
 mod decide;
 mod installer;
 mod report;
