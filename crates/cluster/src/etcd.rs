@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Client certificate and the CA of the members.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EtcdTls {
     pub ca: String,
     pub cert: String,

@@ -11,9 +11,9 @@ use anyhow::Context;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
-use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, Snapshot, follow};
 use seedling_cluster::operator_status::{Cond, Report, report};
+use seedling_cluster::{Cache, create_if_missing};
 use seedling_types::names::NS_APPROVER;
 use seedling_types::{ClusterDomain, Inventory};
 use serde_json::{Value, json};
@@ -153,6 +153,7 @@ async fn cluster_domain(client: &Client) -> ClusterDomain {
 }
 
 async fn tell(client: &Client, version: &str, mut watching: watch::Receiver<bool>) {
+    let cache = Cache::new(client);
     loop {
         let watches = *watching.borrow_and_update();
         let told = Report {
@@ -166,7 +167,7 @@ async fn tell(client: &Client, version: &str, mut watching: watch::Receiver<bool
             version: version.into(),
             related: vec![("".into(), "namespaces".into(), "".into(), NS_APPROVER.into())],
         };
-        match report(client, &told).await {
+        match report(&cache, &told).await {
             Ok(()) => drop(watching.changed().await),
             Err(e) => {
                 tracing::warn!("{e}");
