@@ -20,6 +20,8 @@ pub const ETCD_DATA: &str = "/var/lib/etcd";
 pub const SERVICE_RECORDS: &str = "/var/log/openshift";
 /// Node software that Ignition fetches: kubelet, crictl, kubectl, containerd, seedling.
 pub const NODE_BIN: &str = "/usr/local/bin";
+/// The node's own seedling; in a static pod's container it waits for what the program there needs, and becomes that program.
+pub const NODE_SEEDLING: &str = "/usr/local/bin/seedling";
 pub const MCS_BOOTSTRAP: &str = "/etc/mcs/bootstrap";
 pub const MCC_BOOTSTRAP: &str = "/etc/mcc/bootstrap";
 pub const MCS_TLS: &str = "/etc/ssl/mcs";

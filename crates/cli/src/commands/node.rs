@@ -32,6 +32,9 @@ pub enum NodeCommand {
     EtcdWait {
         #[arg(long)]
         resources: PathBuf,
+        /// What to become
+        #[arg(last = true)]
+        command: Vec<String>,
     },
     /// Serve nodes their configuration
     #[command(hide = true, subcommand)]
@@ -69,6 +72,9 @@ pub struct EtcdJoinArgs {
     resources: PathBuf,
     #[arg(long)]
     out: PathBuf,
+    /// What to become
+    #[arg(last = true)]
+    command: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -109,10 +115,10 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             static_pod::install(&client, &args).await
         }
         NodeCommand::EtcdJoin(a) => {
-            let EtcdJoinArgs { name, address, peers, resources, out } = a;
-            etcd::join(&etcd::JoinArgs { name, address, peers, resources, out }).await
+            let EtcdJoinArgs { name, address, peers, resources, out, command } = a;
+            etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
         }
-        NodeCommand::EtcdWait { resources } => etcd::wait_for_voter(&resources).await,
+        NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             let tls = Path::new(paths::MCS_TLS);
             let kubeconfig = Path::new("/etc/mcs/kubeconfig");

@@ -15,6 +15,8 @@ use tokio::sync::watch;
 
 /// While members come and go: a learner catches up within tens of milliseconds, and no event tells.
 const GROWING: Duration = Duration::from_millis(200);
+/// A member that listens but is not ready yet lets its callers wait.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(10);
 const MANAGER: &str = "seedling-etcd-members";
 
@@ -112,18 +114,18 @@ impl Members<'_> {
         for member in members.iter().filter(|m| !m.name.is_empty()) {
             let Some(url) = client_url(member) else { continue };
             let (known, tls) = (self.connected.remove(&url), &self.tls);
-            checks.push(async move {
+            checks.push(tokio::time::timeout(ANSWER_WITHIN, async move {
                 let mut etcd = match known {
                     Some(etcd) => etcd,
-                    None => Etcd::connect(&[url.clone()], tls).await.ok()?,
+                    None => Etcd::connect(std::slice::from_ref(&url), tls).await.ok()?,
                 };
                 let status = etcd.status().await.ok()?;
                 Some((url, etcd, (status.leader != 0).then_some(member.id)))
-            });
+            }));
         }
         let answers = futures::future::join_all(checks).await;
         let mut healthy = Vec::new();
-        for (url, etcd, id) in answers.into_iter().flatten() {
+        for (url, etcd, id) in answers.into_iter().filter_map(|answer| answer.ok().flatten()) {
             self.connected.insert(url, etcd);
             healthy.extend(id);
         }
