@@ -89,7 +89,8 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
         }
     }
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let node = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10);
+    let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
     let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for contents in cluster_manifests(&inputs).unwrap().into_values() {
         let object: Value = serde_saphyr::from_str(std::str::from_utf8(&contents).unwrap()).unwrap();
@@ -188,8 +189,9 @@ async fn a_master_joins() {
     let source =
         Source::Cluster { client: server, api_server: "https://api-int.ocp4.example.com:6443".into() };
     let tls_dir = tls.path().to_path_buf();
+    let inventory = tokio::sync::watch::Sender::new(Inventory::default());
     tokio::spawn(async move {
-        serve(source, &tls_dir, Inventory::default(), Listen::default(), Handle::new(), Handle::new()).await
+        serve(source, &tls_dir, inventory.subscribe(), Listen::default(), Handle::new(), Handle::new()).await
     });
 
     // The approver: the machine of the inventory, not the stranger.

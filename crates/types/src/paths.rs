@@ -21,6 +21,8 @@ pub const SERVICE_RECORDS: &str = "/var/log/openshift";
 /// Node software that Ignition fetches: kubelet, crictl, kubectl, containerd, seedling.
 pub const NODE_BIN: &str = "/usr/local/bin";
 pub const MCS_BOOTSTRAP: &str = "/etc/mcs/bootstrap";
+/// Whom the bootstrap machine-config server answers (`Admission`); what the cluster knows is copied here as it changes.
+pub const MCS_NODE_TOKENS: &str = "/etc/mcs/node-tokens.json";
 pub const MCC_BOOTSTRAP: &str = "/etc/mcc/bootstrap";
 pub const MCS_TLS: &str = "/etc/ssl/mcs";
 pub const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";

@@ -71,8 +71,12 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
         if !hosts.exists() {
             std::fs::write(&hosts, inventory.to_yaml())?;
         }
-        let options =
-            seedling_assets::Options { hosts: Some(hosts), release: release.into(), ..Default::default() };
+        let options = seedling_assets::Options {
+            hosts: Some(hosts),
+            release: release.into(),
+            open: args.open,
+            ..Default::default()
+        };
         seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
     }
     let kubeconfig = std::fs::read_to_string(dir.join("auth/kubeconfig"))?;
