@@ -91,13 +91,17 @@ async fn start_with(inventory: Inventory, admission: &Admission) -> Running {
 
     let (base, kubeconfig) = (dir.path().join("bootstrap"), dir.path().join("kubeconfig"));
     let source = Source::Bootstrap { base, kubeconfig, tokens };
+    let audit = dir.path().join("audit.log");
     let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
     let (tls, plain, tls_dir) = (Handle::new(), Handle::new(), dir.path().join("tls"));
     let (tls_handle, plain_handle) = (tls.clone(), plain.clone());
     tokio::spawn(async move {
         let inventory = watch::Sender::new(inventory);
         let listen = Listen { tls: any, plain: any };
-        serve(source, &tls_dir, inventory.subscribe(), listen, tls_handle, plain_handle).await.unwrap();
+        let audit = Some(audit);
+        serve(source, &tls_dir, inventory.subscribe(), audit, listen, tls_handle, plain_handle)
+            .await
+            .unwrap();
     });
     let (tls, plain) = (tls.listening().await.unwrap(), plain.listening().await.unwrap());
     Running { tls, plain, ca: ca.cert, dir }
@@ -227,6 +231,13 @@ async fn a_config_is_for_the_machine_with_its_token_at_its_address() {
             assert!(!answer.contains("kubelet%27s") && !answer.contains("token"), "{what}: {answer}");
         }
     }
+    let audit = std::fs::read_to_string(server.dir.path().join("audit.log")).unwrap();
+    let lines: Vec<serde_json::Value> = audit.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines.len(), 8, "every config that was asked for, and nothing else");
+    assert_eq!((&lines[0]["verdict"], &lines[0]["node"]), (&"allowed".into(), &"master-0".into()));
+    assert_eq!((&lines[0]["address"], &lines[0]["loadBalancer"]), (&"10.0.0.11".into(), &"127.0.0.1".into()));
+    assert_eq!((&lines[4]["verdict"], &lines[4]["node"]), (&"refused".into(), &"master-1".into()));
+    assert!(!audit.contains("0101") && !audit.contains("0202"), "no token is written down: {audit}");
     // Its certificate is issued: from now on the token is spent.
     let spent = one_token(&token, Some(Spent { at: "T".into(), key: "k".into() }));
     write(&server.dir.path().join("node-tokens.json"), serde_json::to_string(&spent).unwrap());

@@ -3,7 +3,7 @@
 use crate::{Context, Outcome};
 use anyhow::{Context as _, Result};
 use seedling_components::machine_config::{
-    Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
+    AUDIT_DIR, Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
 };
 use seedling_components::node::NodeParams;
 use seedling_components::pod::{host_path, mount};
@@ -74,6 +74,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         ("mcs", "/etc/mcs", "Directory"),
         ("tls", paths::MCS_TLS, "Directory"),
         ("hosts", "/opt/openshift/hosts.yaml", "File"),
+        ("audit", AUDIT_DIR, "DirectoryOrCreate"),
     ];
     let pod = json!({
         "apiVersion": "v1",
@@ -87,7 +88,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
                 "image": c.release.image("seedling")?,
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["/usr/bin/seedling", "machine-config-server", "bootstrap"],
-                "volumeMounts": volumes.map(|(name, path, _)| mount(name, path, true)),
+                "volumeMounts": volumes.map(|(name, path, _)| mount(name, path, name != "audit")),
             }],
             "volumes": volumes.map(|(name, path, kind)| host_path(name, path, kind)),
         }

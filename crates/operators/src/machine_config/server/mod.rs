@@ -23,11 +23,11 @@ use proxy::{Caller, KnowCaller};
 use route::{Route, route};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use seedling_ignition::translate::negotiate;
-use seedling_types::{Inventory, ports};
+use seedling_types::{Inventory, paths, ports};
 pub use source::Source;
 use source::SourceError;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -71,19 +71,22 @@ pub async fn serve_bootstrap(
     let source =
         Source::Bootstrap { base: base.into(), kubeconfig: kubeconfig.into(), tokens: tokens.into() };
     let inventory = watch::Sender::new(inventory);
-    serve(source, tls_dir, inventory.subscribe(), Listen::default(), Handle::new(), Handle::new()).await
+    let (listen, audit) = (Listen::default(), Some(paths::MCS_AUDIT_LOG.into()));
+    serve(source, tls_dir, inventory.subscribe(), audit, listen, Handle::new(), Handle::new()).await
 }
 
 /// On a master, from the API.
 pub async fn serve_cluster(client: kube::Client, api_server: &str, tls_dir: &Path) -> Result<(), ServeError> {
     let inventory = crate::inventory::keep(&client).await;
     let source = Source::Cluster { client, api_server: api_server.into() };
-    serve(source, tls_dir, inventory, Listen::default(), Handle::new(), Handle::new()).await
+    let (listen, audit) = (Listen::default(), Some(paths::MCS_AUDIT_LOG.into()));
+    serve(source, tls_dir, inventory, audit, listen, Handle::new(), Handle::new()).await
 }
 
 struct Server {
     source: Source,
     inventory: watch::Receiver<Inventory>,
+    audit: Arc<audit::Log>,
 }
 
 /// Serves until told to stop by SIGTERM; the handles say where it listens.
@@ -91,13 +94,15 @@ pub async fn serve(
     source: Source,
     tls_dir: &Path,
     inventory: watch::Receiver<Inventory>,
+    audit: Option<PathBuf>,
     listen: Listen,
     tls: Handle<SocketAddr>,
     plain: Handle<SocketAddr>,
 ) -> Result<(), ServeError> {
     let config = RustlsConfig::from_config(Arc::new(tls_config(tls_dir)?));
-    let know_caller = KnowCaller { inventory: inventory.clone() };
-    let server = Arc::new(Server { source, inventory });
+    let audit = Arc::new(audit::Log::to(audit));
+    let know_caller = KnowCaller { inventory: inventory.clone(), audit: audit.clone() };
+    let server = Arc::new(Server { source, inventory, audit });
     let app = Router::new().fallback(answer).with_state(server).into_make_service();
     tokio::spawn(stop_on_signal([tls.clone(), plain.clone()]));
     let failed = |address| move |source| ServeError::Listen { address, source };
@@ -177,7 +182,8 @@ async fn guarded(server: &Server, caller: &Caller, pool: &str, request: &Parts) 
         user_agent: text(header::USER_AGENT).unwrap_or_default(),
         status: response.status().as_u16(),
     };
-    audit::config(caller, admit::machine(caller, &inventory).map(|h| h.name.as_str()), &asked, &verdict);
+    let node = admit::machine(caller, &inventory).map(|host| host.name.as_str());
+    server.audit.config(caller, node, &asked, &verdict);
     response
 }
 

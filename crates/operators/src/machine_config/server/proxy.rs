@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use seedling_types::{Inventory, proxy_protocol};
 use std::io::{Error, ErrorKind, Result};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -50,6 +51,7 @@ impl Caller {
 #[derive(Clone)]
 pub struct KnowCaller {
     pub inventory: watch::Receiver<Inventory>,
+    pub audit: Arc<audit::Log>,
 }
 
 impl<S: Send + 'static> Accept<TcpStream, S> for KnowCaller {
@@ -58,7 +60,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for KnowCaller {
     type Future = BoxFuture<'static, Result<(TcpStream, Self::Service)>>;
 
     fn accept(&self, mut stream: TcpStream, service: S) -> Self::Future {
-        let inventory = self.inventory.clone();
+        let KnowCaller { inventory, audit } = self.clone();
         Box::pin(async move {
             let peer = stream.peer_addr()?;
             let balancer = v4(peer).filter(|a| inventory.borrow().load_balancers.contains(a));
@@ -68,7 +70,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for KnowCaller {
                 (None | Some(None), Some(balancer)) => Caller::Balancer(balancer),
                 (Some(Some(client)), Some(balancer)) => Caller::Through { balancer, client },
                 (Some(_), None) => {
-                    audit::not_a_balancer(peer.ip());
+                    audit.not_a_balancer(peer.ip());
                     return Err(ErrorKind::PermissionDenied.into());
                 }
             };
