@@ -35,11 +35,11 @@ const RETRY: Duration = Duration::from_millis(500);
 
 pub async fn run(client: Client) -> anyhow::Result<()> {
     let version = std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?;
-    let inventory = crate::inventory::wait(&client).await;
+    let inventory = crate::inventory::keep(&client).await;
     let domain = cluster_domain(&client).await;
     let watching = watch::Sender::new(false);
     tokio::select! {
-        () = approve(&client, &inventory, &domain, &watching) => {}
+        () = approve(&client, inventory, &domain, &watching) => {}
         () = tell(&client, &version, watching.subscribe()) => {}
     }
     Ok(())
@@ -47,12 +47,13 @@ pub async fn run(client: Client) -> anyhow::Result<()> {
 
 /// Approves until dropped.
 pub async fn approve_loop(client: &Client, inventory: &Inventory, domain: &ClusterDomain) {
-    approve(client, inventory, domain, &watch::Sender::new(false)).await
+    let inventory = watch::Sender::new(inventory.clone());
+    approve(client, inventory.subscribe(), domain, &watch::Sender::new(false)).await
 }
 
 async fn approve(
     client: &Client,
-    inventory: &Inventory,
+    mut inventory: watch::Receiver<Inventory>,
     domain: &ClusterDomain,
     watching: &watch::Sender<bool>,
 ) {
@@ -66,13 +67,15 @@ async fn approve(
         let mut retry = false;
         if let Some(admission) = &ready {
             let names = known_nodes.objects.keys().cloned().collect();
-            let known = Known { inventory, domain, nodes: &names, admission };
+            let machines = inventory.borrow_and_update().clone();
+            let known = Known { inventory: &machines, domain, nodes: &names, admission };
             retry = decide_all(client, &seen, &known).await;
         }
         tokio::select! {
             _ = requests.state.changed() => {}
             _ = nodes.state.changed() => {}
             _ = tokens.state.changed() => {}
+            Ok(()) = inventory.changed() => {}
             () = tokio::time::sleep(RETRY), if retry => {}
         }
     }

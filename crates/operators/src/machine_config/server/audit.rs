@@ -7,7 +7,7 @@ use std::fs::{OpenOptions, rename};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// What a client may say of itself is not to fill the log.
@@ -100,7 +100,7 @@ impl Log {
     }
 }
 
-fn append(path: &PathBuf, text: &[u8]) -> std::io::Result<()> {
+fn append(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let open = || OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     let mut file = open()?;
     if file.metadata()?.len() > LARGEST {
@@ -116,4 +116,29 @@ fn now() -> String {
 
 fn cut(text: &str) -> &str {
     text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_file_makes_room_for_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, old) = (dir.path().join("audit.log"), dir.path().join("audit.log.1"));
+        append(&path, b"first\n").unwrap();
+        append(&path, b"second\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"first\nsecond\n");
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(LARGEST + 1).unwrap();
+        append(&path, b"third\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"third\n");
+        assert_eq!(std::fs::metadata(&old).unwrap().len(), LARGEST + 1);
+    }
+
+    #[test]
+    fn what_a_client_says_is_cut() {
+        assert_eq!(cut("Ignition/2.14.0"), "Ignition/2.14.0");
+        assert_eq!(cut(&"ä".repeat(LONGEST + 1)), "ä".repeat(LONGEST));
+    }
 }
