@@ -9,6 +9,7 @@ use crate::yaml::to_yaml;
 use crate::{CreateError, Level, Message, Options, Outcome, Target, pointer};
 use seedling_pki::table::{self, Cluster};
 use seedling_pki::{rsa_keypair, ssh_keypair};
+use seedling_types::admission::{Admission, Issued};
 use seedling_types::{Inventory, ReleaseInfo, Role};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,7 @@ impl Run<'_> {
             );
         }
         self.fill_certificates(&mut loaded)?;
+        let admission = self.admission(&mut loaded);
         let Loaded { config, inventory, release: Some(release), state, consumed } = &loaded else {
             return Err(self.no_release());
         };
@@ -96,6 +98,7 @@ impl Run<'_> {
             bootstrap_ssh,
             release,
             inventory: inventory.as_ref(),
+            admission: &admission,
         })?;
         let root_ca = &certificate(&state.certificates, "root-ca")?.cert;
         let pointer = |role| serde_json::to_string(&pointer::pointer(&config.domain, role, root_ca));
@@ -105,7 +108,7 @@ impl Run<'_> {
             "clusterName": config.name, "clusterID": state.identity.cluster_id, "infraID": state.identity.infra_id,
             "featureSet": "", "customFeatureSet": null,
         });
-        self.store.write(&[
+        let mut assets = vec![
             Asset::secret(state::FILE, state.to_json()?),
             Asset::secret("auth/kubeconfig", kubeconfigs.admin(&config.domain.api())?),
             Asset::secret("auth/kubeadmin-password", &state.identity.kubeadmin_password),
@@ -113,7 +116,19 @@ impl Run<'_> {
             Asset::public("worker.ign", pointer(Role::Worker)?),
             Asset::secret("bootstrap.ign", serde_json::to_string(&bootstrap)?),
             Asset::public("metadata.json", metadata.to_string()),
-        ])?;
+        ];
+        for host in inventory.iter().flat_map(pointer::joining) {
+            let path = pointer::node_file(&host.name);
+            match state.node_tokens.get(&host.name) {
+                Some(token) => {
+                    let own = pointer::node_pointer(&config.domain, host.role, root_ca, token);
+                    assets.push(Asset::secret(&path, serde_json::to_string(&own)?));
+                }
+                // Of an earlier run that was not open.
+                None => self.store.consume([&path])?,
+            }
+        }
+        self.store.write(&assets)?;
         self.store.consume(consumed)?;
         let dir = self.dir.display();
         self.info(format!("Ignition-Configs created in: {dir} and {dir}/auth"));
@@ -248,6 +263,29 @@ impl Run<'_> {
         state.service_account.get_or_insert(rsa_keypair()?);
         state.bootstrap_ssh.get_or_insert(ssh_keypair()?);
         Ok(())
+    }
+
+    /// One token a machine of the inventory, kept from run to run: pointers already handed out stay good.
+    fn admission(&mut self, loaded: &mut Loaded) -> Admission {
+        let tokens = &mut loaded.state.node_tokens;
+        let Some(inventory) = loaded.inventory.as_ref().filter(|_| !self.options.open) else {
+            if !self.options.open {
+                self.warn("Without hosts.yaml the machine-config server will answer whoever reaches it");
+            }
+            tokens.clear();
+            return Admission { open: true, ..Admission::default() };
+        };
+        if inventory.load_balancers.is_empty() {
+            self.warn(
+                "hosts.yaml names no loadBalancers: machines must reach the machine-config server directly; behind a balancer \
+                 that is not named they are refused",
+            );
+        }
+        let issued = pointer::joining(inventory).map(|host| {
+            let token = tokens.entry(host.name.clone()).or_insert_with(pointer::new_token);
+            (host.name.clone(), Issued { sha256: token.digest(), spent: None })
+        });
+        Admission { open: false, nodes: issued.collect() }
     }
 
     fn hosts(&self) -> Result<Option<String>, CreateError> {

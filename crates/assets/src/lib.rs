@@ -21,6 +21,7 @@ mod yaml;
 pub use create::create;
 pub use error::CreateError;
 pub use kubeconfig::lab_kubeconfig;
+pub use pointer::{new_token, node_file, node_pointer};
 
 use seedling_pki::KeyAlgorithm;
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ pub struct Options {
     pub keys: KeyAlgorithm,
     /// Who runs this, as noted in the cluster.
     pub invoker: String,
+    /// The machine-config server answers whoever reaches it, as upstream's: no tokens.
+    pub open: bool,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
             now: OffsetDateTime::now_utc(),
             keys: KeyAlgorithm::default(),
             invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| "user".into()),
+            open: false,
         }
     }
 }

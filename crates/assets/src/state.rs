@@ -4,6 +4,7 @@ use crate::CreateError;
 use crate::identity::Identity;
 use crate::manifests::Manifests;
 use seedling_pki::{CertKey, KeyPair};
+use seedling_types::NodeToken;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,9 @@ pub struct State {
     pub service_account: Option<KeyPair>,
     #[serde(default)]
     pub bootstrap_ssh: Option<KeyPair>,
+    /// By machine; the same in its pointer, and as a digest in bootstrap.ign.
+    #[serde(default)]
+    pub node_tokens: BTreeMap<String, NodeToken>,
     /// `manifests/` and `openshift/` as last seen.
     #[serde(default)]
     pub manifests: Manifests,
@@ -35,6 +39,7 @@ impl State {
             certificates: BTreeMap::new(),
             service_account: None,
             bootstrap_ssh: None,
+            node_tokens: BTreeMap::new(),
             manifests: Manifests::new(),
         })
     }

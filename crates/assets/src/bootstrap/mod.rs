@@ -10,7 +10,7 @@ use crate::{CreateError, overrides};
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::{CertKey, KeyPair, PkiError, table};
-use seedling_types::{Inventory, ReleaseInfo, paths, ports};
+use seedling_types::{Admission, Inventory, ReleaseInfo, paths, ports};
 use std::collections::BTreeMap;
 
 pub struct Inputs<'a> {
@@ -21,6 +21,8 @@ pub struct Inputs<'a> {
     pub bootstrap_ssh: &'a KeyPair,
     pub release: &'a ReleaseInfo,
     pub inventory: Option<&'a Inventory>,
+    /// Digests of the nodes' tokens.
+    pub admission: &'a Admission,
 }
 
 /// Signers whose keys stay with the installer: the bootstrap node does not sign with them.
@@ -36,6 +38,7 @@ pub fn config(i: &Inputs) -> Result<Config, CreateError> {
         domain: &i.config.domain,
         release: i.release,
         cluster_dns: i.config.networks.service_address(10),
+        pod_networks: i.config.networks.cluster.iter().map(|network| network.cidr).collect(),
     };
     let own = Config {
         passwd: Passwd { users: vec![core(i)] },
@@ -62,6 +65,7 @@ fn files(i: &Inputs) -> Result<Vec<File>, CreateError> {
     files.push(put("manifests/00_openshift-machine-api-ns.yaml", 0o644, MACHINE_API));
     files.push(put("original_cvo_overrides.patch", 0o644, &patch));
     files.push(put("release.json", 0o644, &serde_json::to_string_pretty(i.release)?));
+    files.push(put("node-tokens.json", 0o600, &serde_json::to_string(i.admission)?));
     if let Some(inventory) = i.inventory {
         files.push(put("hosts.yaml", 0o644, &inventory.to_yaml()));
     }

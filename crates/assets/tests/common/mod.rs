@@ -25,11 +25,13 @@ pub struct Assets {
     pub dir: TempDir,
     release: TempDir,
     pub now: OffsetDateTime,
+    pub open: bool,
 }
 
 impl Assets {
     pub fn new(install_config: &str) -> Self {
-        let assets = Self { dir: TempDir::new().unwrap(), release: TempDir::new().unwrap(), now: NOW };
+        let assets =
+            Self { dir: TempDir::new().unwrap(), release: TempDir::new().unwrap(), now: NOW, open: false };
         fs::write(assets.path("install-config.yaml"), install_config).unwrap();
         let release = serde_json::to_string(&release()).unwrap();
         fs::write(assets.release.path().join("release.json"), release).unwrap();
@@ -40,7 +42,8 @@ impl Assets {
     }
     pub fn create(&self, target: Target) -> Result<Outcome, CreateError> {
         let release = self.release.path().to_path_buf();
-        let options = Options { release, now: self.now, invoker: "user".into(), ..Options::default() };
+        let options =
+            Options { release, now: self.now, invoker: "user".into(), open: self.open, ..Options::default() };
         create(target, self.dir.path(), &options)
     }
     pub fn path(&self, name: &str) -> PathBuf {

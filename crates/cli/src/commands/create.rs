@@ -13,8 +13,15 @@ pub enum CreateCommand {
     InstallConfig(CreateArgs),
     /// Write the objects a cluster starts with into manifests/ and openshift/; they may be edited before the next step
     Manifests(CreateArgs),
-    /// Write bootstrap.ign, master.ign, worker.ign and the admin kubeconfig
-    IgnitionConfigs(CreateArgs),
+    /// Write bootstrap.ign, master.ign, worker.ign, nodes/<name>.ign for each machine of the inventory, and the admin kubeconfig
+    IgnitionConfigs {
+        #[command(flatten)]
+        args: CreateArgs,
+        /// Let the machine-config server answer whoever reaches it, as OpenShift's does: no tokens, master.ign and worker.ign
+        /// for every machine
+        #[arg(long)]
+        open: bool,
+    },
 }
 
 #[derive(Args)]
@@ -31,14 +38,14 @@ pub struct CreateArgs {
 }
 
 pub fn run(command: CreateCommand) -> Result<ExitCode> {
-    let (target, args) = match command {
-        CreateCommand::InstallConfig(args) => (Target::InstallConfig, args),
-        CreateCommand::Manifests(args) => (Target::Manifests, args),
-        CreateCommand::IgnitionConfigs(args) => (Target::IgnitionConfigs, args),
+    let (target, args, open) = match command {
+        CreateCommand::InstallConfig(args) => (Target::InstallConfig, args, false),
+        CreateCommand::Manifests(args) => (Target::Manifests, args, false),
+        CreateCommand::IgnitionConfigs { args, open } => (Target::IgnitionConfigs, args, open),
     };
     let defaults = Options::default();
-    let options =
-        Options { hosts: args.hosts, release: args.release.unwrap_or(defaults.release.clone()), ..defaults };
+    let release = args.release.unwrap_or(defaults.release.clone());
+    let options = Options { hosts: args.hosts, release, open, ..defaults };
     match seedling_assets::create(target, &args.dir, &options) {
         Ok(outcome) => {
             for message in outcome.messages {

@@ -1,8 +1,10 @@
 pub mod create;
+pub mod csr;
 pub mod helper;
 pub mod kubectl;
 pub mod lab;
 pub mod node;
+pub mod node_reissue;
 pub mod operator;
 pub mod release;
 pub mod up;

@@ -3,7 +3,7 @@
 use super::lab::{UpArgs, inventory, up_machines};
 use super::release::ensure_release;
 use anyhow::{Context, Result, bail};
-use seedling_assets::{Target, lab_kubeconfig};
+use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::{Lab, Labs};
 use seedling_steps::{Condition, Entry, Phase, Probe, stage_seconds, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory, Role};
@@ -73,9 +73,17 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
         if !hosts.exists() {
             std::fs::write(&hosts, inventory.to_yaml())?;
         }
-        let options =
-            seedling_assets::Options { hosts: Some(hosts), release: release.into(), ..Default::default() };
-        seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
+        let options = seedling_assets::Options {
+            hosts: Some(hosts),
+            release: release.into(),
+            open: args.open,
+            ..Default::default()
+        };
+        let outcome = seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
+        if args.assets.is_some() {
+            let warnings = outcome.messages.iter().filter(|m| m.level == Level::Warning);
+            warnings.for_each(|m| eprintln!("warning: {}", m.text));
+        }
     }
     let kubeconfig = std::fs::read_to_string(dir.join("auth/kubeconfig"))?;
     let server = kubeconfig.lines().find_map(|l| l.trim().strip_prefix("server: https://api."));
