@@ -39,10 +39,16 @@ impl<T> At<T> for serde_json::Result<T> {
     }
 }
 
+const DISK_FULL: &str = "the disk is full: make room (the payload needs about 4 GB in /var/cache/seedling and in Go's caches), or set \
+                         SEEDLING_CACHE to another disk; then run it again, it goes on where it stopped";
+
 /// Runs a command to its end and returns its stdout; a failure carries the end of what it said.
 pub fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError> {
     let name = shown(command);
-    let failed = |detail| ReleaseError::Tool { command: name.clone(), detail, hint: hint.into() };
+    let failed = |detail: String| {
+        let hint = if detail.contains("no space left on device") { DISK_FULL } else { hint };
+        ReleaseError::Tool { command: name.clone(), detail, hint: hint.into() }
+    };
     let out = command.output().map_err(|e| failed(e.to_string()))?;
     if !out.status.success() {
         return Err(failed(tail(&out.stderr)));
@@ -52,11 +58,35 @@ pub fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError>
 
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ").chars().take(200).collect()
+    let text = words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text,
+    }
 }
 
 fn tail(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let lines: Vec<_> = text.lines().filter(|l| !l.starts_with("go: downloading")).collect();
-    lines[lines.len().saturating_sub(8)..].join("\n")
+    let mut lines: Vec<_> = text.lines().filter(|l| !l.starts_with("go: downloading")).collect();
+    // One cause is often said of every package.
+    lines.dedup();
+    lines[lines.len().saturating_sub(4)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(script: &str) -> String {
+        let failed = output(Command::new("sh").args(["-c", script]), "try again").map_err(|e| e.to_string());
+        failed.err().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_one_cause_is_said_once() {
+        let full = failure("for i in 1 2 3; do echo 'write x: no space left on device' >&2; done; exit 1");
+        assert_eq!(full.matches("no space left").count(), 1, "{full}");
+        assert!(full.contains("SEEDLING_CACHE") && !full.contains("try again"), "{full}");
+        assert!(failure("echo refused >&2; exit 1").ends_with("failed: refused\nhint: try again"));
+    }
 }
