@@ -302,7 +302,11 @@ impl Run<'_> {
 }
 
 fn cluster(config: &InstallConfig) -> Cluster<'_> {
-    Cluster { domain: &config.domain, service_address: config.networks.service_address(1).into() }
+    Cluster {
+        domain: &config.domain,
+        service_address: config.networks.service_address(1).into(),
+        api_vips: &[],
+    }
 }
 
 /// A Secret is for its owner's eyes; everything else here is not secret.
