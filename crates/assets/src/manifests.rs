@@ -2,17 +2,13 @@
 
 use crate::config::InstallConfig;
 use crate::identity::Identity;
+use crate::store::Files;
 use crate::yaml::to_yaml;
-use crate::{CreateError, machine_config, pointer};
+use crate::{CreateError, machine_config};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_pki::CertKey;
-use seedling_types::Role;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use time::format_description::well_known::Rfc3339;
-
-/// Path below the asset directory → contents.
-pub type Manifests = BTreeMap<String, String>;
 
 pub struct Inputs<'a> {
     pub config: &'a InstallConfig,
@@ -21,22 +17,19 @@ pub struct Inputs<'a> {
     pub machine_config_server: &'a CertKey,
     /// Version of the release.
     pub version: &'a str,
-    pub invoker: &'a str,
 }
 
-pub fn generate(inputs: &Inputs) -> Result<Manifests, CreateError> {
-    let mut files = Manifests::new();
-    for (name, object) in common(inputs)? {
-        files.insert(format!("manifests/{name}"), to_yaml(&object)?);
-    }
-    for (name, object) in openshift(inputs)?.into_iter().chain(machines(inputs)?) {
-        files.insert(format!("openshift/{name}"), to_yaml(&object)?);
-    }
-    Ok(files)
+fn files(folder: &str, objects: Vec<(String, Value)>) -> Result<Files, CreateError> {
+    objects.into_iter().map(|(name, object)| Ok((format!("{folder}/{name}"), to_yaml(&object)?))).collect()
 }
 
 /// Asset "Common Manifests".
-fn common(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
+pub fn common(i: &Inputs) -> Result<Files, CreateError> {
+    let objects = objects(i)?.into_iter().map(|(name, object)| (name.to_string(), object)).collect();
+    files("manifests", objects)
+}
+
+fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
     let (config, domain) = (i.config, &i.config.domain);
     let cluster = |kind: &str, spec: Value, status: Value| {
         json!({
@@ -158,9 +151,9 @@ fn common(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
 }
 
 /// Asset "Openshift Manifests".
-fn openshift(i: &Inputs) -> Result<Vec<(String, Value)>, CreateError> {
-    let hash = STANDARD.encode(&i.identity.kubeadmin_hash);
-    Ok([
+pub fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files, CreateError> {
+    let hash = STANDARD.encode(password_hash);
+    let objects = [
         (
             "99_feature-gate.yaml",
             json!({
@@ -186,38 +179,36 @@ fn openshift(i: &Inputs) -> Result<Vec<(String, Value)>, CreateError> {
                 "apiVersion": "machineconfiguration.openshift.io/v1",
                 "kind": "OSImageStream",
                 "metadata": { "name": "cluster" },
-                "spec": { "defaultStream": i.config.merged.os_image_stream },
+                "spec": { "defaultStream": config.merged.os_image_stream },
             }),
         ),
-        (
-            "openshift-install-manifests.yaml",
-            config_map(
-                "openshift-config",
-                "openshift-install-manifests",
-                json!({ "invoker": i.invoker, "version": i.version }),
-            ),
-        ),
-    ]
-    .map(|(name, object)| (name.to_string(), object))
-    .into())
+    ];
+    files("openshift", objects.map(|(name, object)| (name.to_string(), object)).into())
 }
 
-/// Assets "Master Machines" and "Worker Machines".
-fn machines(i: &Inputs) -> Result<Vec<(String, Value)>, CreateError> {
-    let mut files = Vec::new();
-    for role in [Role::Master, Role::Worker] {
-        let pointer = serde_json::to_string(&pointer::pointer(&i.config.domain, role, &i.root_ca.cert))?;
-        let name = role.as_str();
-        let data =
-            json!({ "disableTemplating": STANDARD.encode("true\n"), "userData": STANDARD.encode(pointer) });
-        let user_data = secret("openshift-machine-api", &format!("{name}-user-data"), "Opaque", data);
-        files.push((format!("99_openshift-cluster-api_{name}-user-data-secret.yaml"), user_data));
-        for config in machine_config::of(i.config, role) {
-            let name = config["metadata"]["name"].as_str().unwrap_or_default();
-            files.push((format!("99_openshift-machineconfig_{name}.yaml"), config));
-        }
+/// Asset "OpenShift Install (Manifests)": who made this cluster.
+pub fn install(version: &str, invoker: &str) -> Result<Files, CreateError> {
+    let data = json!({ "invoker": invoker, "version": version });
+    let object = config_map("openshift-config", "openshift-install-manifests", data);
+    files("openshift", vec![("openshift-install-manifests.yaml".into(), object)])
+}
+
+/// Assets "Master Machines", "Arbiter Machines" and "Worker Machines".
+pub fn machines(
+    config: &InstallConfig,
+    _identity: &Identity,
+    pool: &str,
+    pointer: &str,
+) -> Result<Files, CreateError> {
+    let data =
+        json!({ "disableTemplating": STANDARD.encode("true\n"), "userData": STANDARD.encode(pointer) });
+    let user_data = secret("openshift-machine-api", &format!("{pool}-user-data"), "Opaque", data);
+    let mut objects = vec![(machine_config::user_data_name(pool), user_data)];
+    for config in machine_config::of(config, pool) {
+        let name = config["metadata"]["name"].as_str().unwrap_or_default();
+        objects.push((format!("99_openshift-machineconfig_{name}.yaml"), config));
     }
-    Ok(files)
+    files("openshift", objects)
 }
 
 fn cluster_config(config: &InstallConfig) -> Result<Value, CreateError> {

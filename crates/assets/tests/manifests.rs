@@ -74,10 +74,10 @@ fn what_is_said_and_left_on_disk() {
     let dir = assets.dir.path().display();
     let said: Vec<_> = outcome.messages.iter().map(|m| m.text.clone()).collect();
     assert_eq!(said, [
-        "Consuming Install Config from target directory".to_string(),
-        "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings".into(),
+        "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings".to_string(),
         "Successfully populated MCS CA cert information: root-ca 2036-11-12T12:00:00Z 2026-11-15T12:00:00Z".into(),
         "Successfully populated MCS TLS cert information: root-ca 2036-11-12T12:00:00Z 2026-11-15T12:00:00Z".into(),
+        "Consuming Install Config from target directory".into(),
         format!("Manifests created in: {dir}, {dir}/manifests and {dir}/openshift"),
     ]);
     assert!(!assets.path("install-config.yaml").exists());

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use seedling_assets::{Level, Options, Target};
+use seedling_assets::{Options, Target};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,13 +42,14 @@ pub fn run(command: CreateCommand) -> Result<ExitCode> {
     match seedling_assets::create(target, &args.dir, &options) {
         Ok(outcome) => {
             for message in outcome.messages {
-                let level = if message.level == Level::Warning { "warning" } else { "info" };
-                say(level, &message.text);
+                say(message.level.as_str(), &message.text);
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
-            say(error.level(), &error.to_string());
+            for (level, line) in error.lines() {
+                say(level, &line);
+            }
             Ok(error.exit_code().into())
         }
     }
