@@ -1,7 +1,7 @@
 //! The targets of `create`: load what is there, make what is missing, write, consume.
 
 use crate::bootstrap::{self, Kubeconfigs, certificate};
-use crate::config::{InstallConfig, parse_hosts};
+use crate::config::{Context, InstallConfig, parse_hosts};
 use crate::manifests::{self, Manifests};
 use crate::state::{self, State};
 use crate::store::{self, Asset, Store};
@@ -130,7 +130,8 @@ impl Run<'_> {
         let text = text.ok_or_else(|| CreateError::NoInstallConfig(self.dir.to_path_buf()))?;
 
         let mut problems = Vec::new();
-        let config = InstallConfig::parse(text, stream(version)).map_err(|found| problems.extend(found)).ok();
+        let context = Context::new(stream(version));
+        let config = InstallConfig::parse(text, &context).map_err(|found| problems.extend(found)).ok();
         let hosts = self.hosts()?;
         let inventory =
             hosts.and_then(|yaml| parse_hosts(&yaml).map_err(|found| problems.extend(found)).ok());
@@ -302,7 +303,7 @@ impl Run<'_> {
 }
 
 fn cluster(config: &InstallConfig) -> Cluster<'_> {
-    Cluster { domain: &config.domain, service_address: config.networks.service_address(1).into() }
+    Cluster { domain: &config.domain, service_address: config.networks.service_address(1) }
 }
 
 /// A Secret is for its owner's eyes; everything else here is not secret.

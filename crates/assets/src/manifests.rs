@@ -79,7 +79,7 @@ fn common(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
                     "externalIP": { "policy": {} },
                     "networkDiagnostics": { "mode": "", "sourcePlacement": anywhere, "targetPlacement": anywhere },
                     "networkType": config.networks.network_type,
-                    "serviceNetwork": [config.networks.service],
+                    "serviceNetwork": config.networks.service,
                 }),
                 json!({}),
             ),
