@@ -1,11 +1,11 @@
 //! What the user gave and what lies in the asset directory: read and checked as a whole before anything is made.
 
-use crate::config::{InstallConfig, parse_hosts};
+use crate::config::{Context, InstallConfig, parse_hosts};
 use crate::graph::engine::{Found, Made, Workshop};
 use crate::graph::{self, Id, ROLES};
 use crate::store::{self, Files, Store};
 use crate::yaml::to_yaml;
-use crate::{CreateError, Message, Options, Target, expiry, machine_config, make, pointer};
+use crate::{CreateError, Message, Options, Target, USER, expiry, machine_config, make, pointer, shape};
 use seedling_pki::table::{self, Signer};
 use seedling_pki::{CertKey, KeyAlgorithm, check_signer, keypair_of};
 use seedling_types::{Inventory, ReleaseInfo};
@@ -50,8 +50,12 @@ impl<'a> Given<'a> {
         let text = text.ok_or_else(|| CreateError::NoInstallConfig(store.path("")))?;
 
         let mut problems = Vec::new();
-        let config =
-            InstallConfig::parse(&text, stream(&version)).map_err(|found| problems.extend(found)).ok();
+        let context = Context {
+            stream: stream(&version),
+            lenient: options.invoker != USER,
+            skip_host_crypto: options.skip_host_crypto,
+        };
+        let config = InstallConfig::parse(&text, &context).map_err(|found| problems.extend(found)).ok();
         let hosts = read_hosts(store, options)?;
         let inventory = hosts.clone().or_else(|| known(graph::INVENTORY, "hosts.yaml"));
         let inventory =
@@ -79,14 +83,21 @@ impl<'a> Given<'a> {
 
     pub fn warnings(&self) -> Vec<Message> {
         let bootstraps = matches!(self.target, Target::IgnitionConfigs | Target::SingleNodeIgnitionConfig);
-        let alone = bootstraps && self.inventory.is_none();
+        let mut warnings: Vec<_> = Vec::new();
+        // Once more than that would be noise: the config of an earlier run has been warned about.
+        if self.config_on_disk {
+            warnings.extend(self.config.warnings.iter().map(Message::warning));
+        }
         let text =
             "There is no hosts.yaml: the bootstrap node will wait for one in /opt/openshift/hosts.yaml";
-        alone.then(|| Message::warning(text)).into_iter().collect()
+        if bootstraps && self.inventory.is_none() {
+            warnings.push(Message::warning(text));
+        }
+        warnings
     }
 
     pub fn keys(&self) -> KeyAlgorithm {
-        self.options.keys.unwrap_or_default()
+        self.options.keys.or_else(|| shape::keys(&self.config)).unwrap_or_default()
     }
 
     /// A file that is an asset by itself.

@@ -34,6 +34,9 @@ use seedling_pki::KeyAlgorithm;
 use std::path::PathBuf;
 use time::OffsetDateTime;
 
+/// Who runs this, unless a program says that it does.
+pub(crate) const USER: &str = "user";
+
 /// What `create` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -74,6 +77,8 @@ pub struct Options {
     pub refresh: bool,
     /// Who runs this, as noted in the cluster.
     pub invoker: String,
+    /// FIPS clusters are let through, although this program is not FIPS-capable.
+    pub skip_host_crypto: bool,
 }
 
 impl Default for Options {
@@ -87,7 +92,8 @@ impl Default for Options {
             keys: None,
             own_signers: set("OPENSHIFT_INSTALL_LOAD_CLUSTER_CERTS").is_some_and(|value| value == "true"),
             refresh: false,
-            invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| "user".into()),
+            invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| USER.into()),
+            skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION").is_some(),
         }
     }
 }

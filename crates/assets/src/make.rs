@@ -98,7 +98,7 @@ fn certificate(given: &Given, id: Id, made: &Made) -> Result<Option<Files>, Crea
         let vips = shape::api_vips(&given.config);
         let cluster = Cluster {
             domain: &given.config.domain,
-            service_address: given.config.networks.service_address(1).into(),
+            service_address: given.config.networks.service_address(1),
             api_vips: &vips,
         };
         return Ok(files(leaf.file, leaf.make(&pair(made, leaf.signer)?, &cluster, keys()?, now)?));

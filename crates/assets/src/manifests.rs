@@ -72,7 +72,7 @@ fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
                     "externalIP": { "policy": {} },
                     "networkDiagnostics": { "mode": "", "sourcePlacement": anywhere, "targetPlacement": anywhere },
                     "networkType": config.networks.network_type,
-                    "serviceNetwork": [config.networks.service],
+                    "serviceNetwork": config.networks.service,
                 }),
                 json!({}),
             ),

@@ -1,9 +1,9 @@
 //! The version operator must leave alone what the installer made until bootkube is done: every object of the manifests is
 //! listed as unmanaged in cvo-overrides.yaml, and a patch puts the user's own list back afterwards.
 
-use crate::CreateError;
 use crate::store::Files;
 use crate::yaml::to_yaml;
+use crate::{CreateError, config};
 use serde_json::{Value, json};
 
 const FILE: &str = "manifests/cvo-overrides.yaml";
@@ -89,7 +89,8 @@ fn parse(path: &str, text: &str) -> Result<Value, CreateError> {
     let failed = |e: serde_saphyr::Error| {
         let line = e.location().map(|l| l.line()).unwrap_or_default();
         let what = e.without_snippet().to_string();
-        unreadable(path, &format!("error converting YAML to JSON: yaml: line {line}: {what}"))
+        let own = || format!("error converting YAML to JSON: yaml: line {line}: {what}");
+        unreadable(path, &config::yaml_error(text).unwrap_or_else(own))
     };
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(failed)?;
     Ok(documents.into_iter().next().unwrap_or_default())

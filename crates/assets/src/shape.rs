@@ -1,23 +1,60 @@
 //! Questions about an install-config that several assets ask.
 
-use crate::config::InstallConfig;
+use crate::config::{Baremetal, InstallConfig, Platform};
+use seedling_pki::KeyAlgorithm;
 use std::net::IpAddr;
 
+pub fn baremetal(config: &InstallConfig) -> Option<&Baremetal> {
+    match &config.platform {
+        Platform::Baremetal(baremetal) => Some(baremetal),
+        Platform::None => None,
+    }
+}
+
 /// Virtual addresses of the API, where the platform has them.
-pub fn api_vips(_config: &InstallConfig) -> Vec<IpAddr> {
-    vec![]
+pub fn api_vips(config: &InstallConfig) -> Vec<IpAddr> {
+    let given = baremetal(config).map(|b| b.api_vips.as_slice()).unwrap_or_default();
+    given.iter().filter_map(|address| address.parse().ok()).collect()
 }
 
-pub fn has_pool(_config: &InstallConfig, pool: &str) -> bool {
-    pool != "arbiter"
+pub fn has_pool(config: &InstallConfig, pool: &str) -> bool {
+    pool != "arbiter" || config.merged.arbiter.is_some()
 }
 
-/// Where machines find the machine-config server.
+/// Where machines find the machine-config server: by name, or by address where the name is made inside the cluster.
 pub fn pointer_host(config: &InstallConfig) -> String {
-    config.domain.api_int()
+    match api_vips(config).first() {
+        Some(IpAddr::V6(address)) => format!("[{address}]"),
+        Some(address) => address.to_string(),
+        None => config.domain.api_int(),
+    }
 }
 
 /// `None` without the stanza.
-pub fn installation_disk(_config: &InstallConfig) -> Option<&str> {
-    None
+pub fn installation_disk(config: &InstallConfig) -> Option<&str> {
+    config.merged.bootstrap_in_place.as_ref().map(|given| given.installation_disk.as_str())
+}
+
+pub fn dual_stack(config: &InstallConfig) -> bool {
+    let service = &config.networks.service;
+    service.iter().any(|cidr| cidr.addr().is_ipv4()) && service.iter().any(|cidr| cidr.addr().is_ipv6())
+}
+
+/// Whether a feature set has a gate that the assets depend on.
+pub fn enabled(config: &InstallConfig, gate: &str) -> bool {
+    match (config.merged.feature_set.as_str(), gate) {
+        ("CustomNoUpgrade", _) => config.feature_gates.get(gate).copied().unwrap_or(false),
+        (_, "OSStreams") => true,
+        (set, _) => ["TechPreviewNoUpgrade", "DevPreviewNoUpgrade"].contains(&set),
+    }
+}
+
+/// What `pki.signerCertificates.key` asks for.
+pub fn keys(config: &InstallConfig) -> Option<KeyAlgorithm> {
+    let key = &config.merged.pki.as_ref()?.signer_certificates.key;
+    let name = match key.algorithm.as_str() {
+        "RSA" => format!("rsa-{}", key.rsa.key_size),
+        _ => format!("ecdsa-{}", key.ecdsa.curve),
+    };
+    name.parse().ok()
 }

@@ -55,7 +55,7 @@ fn write(path: &Path, contents: impl AsRef<[u8]>) {
 async fn start() -> Running {
     let dir = tempfile::tempdir().unwrap();
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let node = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+    let node = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10).into() };
     let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for (path, contents) in render_bootstrap(&inputs).unwrap() {
         write(&dir.path().join("bootstrap").join(path), contents);

@@ -45,7 +45,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         node: NodeParams {
             domain: &c.config.domain,
             release: &c.release,
-            cluster_dns: c.config.dns_address(),
+            cluster_dns: c.config.dns_address().into(),
         },
         root_ca: &root_ca,
         kube_ca: &kube_ca,

@@ -124,8 +124,11 @@ mod tests {
     #[test]
     fn the_cluster_comes_to_the_same_names() {
         let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-        let node =
-            NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+        let node = NodeParams {
+            domain: &domain,
+            release: &release,
+            cluster_dns: Ipv4Addr::new(172, 30, 0, 10).into(),
+        };
         let ssh = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
             metadata: {name: 99-master-ssh, labels: {machineconfiguration.openshift.io/role: master}}\n\
             spec: {baseOSExtensionsContainerImage: '', extensions: null, fips: false, kernelArguments: null, config: {\

@@ -9,13 +9,13 @@ use seedling_ignition::{Config, File, Storage, Systemd, Unit};
 use seedling_types::names::REGISTRY;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ClusterDomain, ReleaseInfo, Role, paths, ports};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 pub struct NodeParams<'a> {
     pub domain: &'a ClusterDomain,
     pub release: &'a ReleaseInfo,
     /// The DNS Service: the tenth address of the service network.
-    pub cluster_dns: Ipv4Addr,
+    pub cluster_dns: IpAddr,
 }
 
 /// The bootstrap node: a standalone kubelet that runs static pods and knows no API server.
@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn every_binary_is_fetched_and_verified() {
         let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-        let p = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+        let p =
+            NodeParams { domain: &domain, release: &release, cluster_dns: IpAddr::from([172, 30, 0, 10]) };
         for config in
             [bootstrap(&p).unwrap(), joined(&p, Role::Master).unwrap(), joined(&p, Role::Worker).unwrap()]
         {
@@ -137,7 +138,8 @@ mod tests {
     fn a_release_without_the_kubelet_is_refused() {
         let (domain, mut release) = (ClusterDomain("ocp4.example.com".into()), release());
         release.binaries.remove("kubelet");
-        let p = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10) };
+        let p =
+            NodeParams { domain: &domain, release: &release, cluster_dns: IpAddr::from([172, 30, 0, 10]) };
         assert_eq!(joined(&p, Role::Master).unwrap_err().0, "kubelet");
     }
 }
