@@ -1,6 +1,7 @@
 //! MachineConfigs that the installer adds for a role: SSH keys, kernel arguments.
 
 use crate::config::InstallConfig;
+use crate::shape;
 use serde_json::{Value, json};
 
 /// Which pool's machines a file of `openshift/` belongs to.
@@ -31,31 +32,34 @@ pub fn user_data(pool: &str) -> String {
 
 /// What a user added to a pool's pointer config.
 pub fn of_pointer(pool: &str, config: Value) -> Value {
-    let mut object = machine_config(pool, "", config, Value::Null);
-    object["metadata"]["name"] = format!("99-installer-ignition-{pool}").into();
-    object
+    machine_config(pool, &format!("99-installer-ignition-{pool}"), config, Value::Null)
 }
 
 pub fn of(config: &InstallConfig, pool: &str) -> Vec<Value> {
+    let plain = || json!({ "ignition": ignition() });
     let mut configs = Vec::new();
     if config.without_hyperthreading.iter().any(|without| without == pool) {
         let arguments = json!(["nosmt", "smt-enabled=off"]);
-        configs.push(machine_config(
-            pool,
-            "disable-hyperthreading",
-            json!({ "ignition": ignition() }),
-            arguments,
-        ));
+        configs.push(machine_config(pool, &format!("99-{pool}-disable-hyperthreading"), plain(), arguments));
     }
-    let keys = config.merged.ssh_key.trim();
+    let keys = &config.merged.ssh_key;
     if !keys.is_empty() {
         // Several keys are one entry with line breaks, as upstream writes them.
         let users = json!({ "users": [{ "name": "core", "sshAuthorizedKeys": [keys] }] });
+        let ssh = json!({ "ignition": ignition(), "passwd": users });
+        configs.push(machine_config(pool, &format!("99-{pool}-ssh"), ssh, Value::Null));
+    }
+    if config.merged.fips {
+        let mut object = machine_config(pool, &format!("99-{pool}-fips"), plain(), Value::Null);
+        object["spec"]["fips"] = true.into();
+        configs.push(object);
+    }
+    if shape::dual_stack(config) {
         configs.push(machine_config(
             pool,
-            "ssh",
-            json!({ "ignition": ignition(), "passwd": users }),
-            Value::Null,
+            &format!("99-dual-stack-{pool}"),
+            plain(),
+            json!(["ip=dhcp,dhcp6"]),
         ));
     }
     configs
@@ -65,14 +69,11 @@ fn ignition() -> Value {
     json!({ "version": seedling_ignition::VERSION })
 }
 
-fn machine_config(pool: &str, what: &str, config: Value, kernel_arguments: Value) -> Value {
+fn machine_config(pool: &str, name: &str, config: Value, kernel_arguments: Value) -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfig",
-        "metadata": {
-            "labels": { "machineconfiguration.openshift.io/role": pool },
-            "name": format!("99-{pool}-{what}"),
-        },
+        "metadata": { "labels": { "machineconfiguration.openshift.io/role": pool }, "name": name },
         "spec": {
             "baseOSExtensionsContainerImage": "",
             "config": config,

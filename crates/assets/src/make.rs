@@ -1,6 +1,7 @@
 //! Assets made of other assets. Pure, but for keys, serial numbers and names that must be new.
 
 use crate::bootstrap;
+use crate::config::InstallConfig;
 use crate::given::{CONFIG_FILE, Given, parse_release};
 use crate::graph::engine::Made;
 use crate::graph::{self, Id, OfRole, ROLES};
@@ -11,7 +12,7 @@ use crate::yaml::to_yaml;
 use crate::{CreateError, Message, machine_config, manifests, overrides, pointer, shape};
 use seedling_pki::table::{self, Cluster};
 use seedling_pki::{CertKey, KeyPair, bundle, rsa_keypair, ssh_keypair};
-use serde_json::json;
+use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
 
 pub fn make(given: &Given, id: Id, made: &Made, say: &mut Vec<Message>) -> Result<Files, CreateError> {
@@ -55,17 +56,34 @@ pub fn make(given: &Given, id: Id, made: &Made, say: &mut Vec<Message>) -> Resul
         graph::INVENTORY => Files::new(),
         graph::BOOTSTRAP | graph::IN_PLACE => bootstrap(given, id, made)?,
         graph::METADATA => {
-            let metadata = json!({
-                "clusterName": config.name,
-                "clusterID": made.file(graph::CLUSTER_ID, "clusterID")?,
-                "infraID": made.file(graph::CLUSTER_ID, "infraID")?,
-                "featureSet": "",
-                "customFeatureSet": null,
-            });
+            let metadata = metadata(config, &Identity::of(made)?);
             one("metadata.json", &metadata.to_string())
         }
         _ => return Err(CreateError::Missing(id)),
     })
+}
+
+/// For those who take a cluster away again.
+fn metadata(config: &InstallConfig, identity: &Identity) -> Value {
+    let mut metadata = json!({
+        "clusterName": config.name, "clusterID": identity.cluster_id, "infraID": identity.infra_id,
+    });
+    if let Some(baremetal) = shape::baremetal(config) {
+        metadata["baremetal"] = json!({
+            "libvirtURI": baremetal.libvirt_uri,
+            "bootstrapProvisioningIP": baremetal.bootstrap_provisioning_ip,
+            "provisioningHostIP": baremetal.cluster_provisioning_ip,
+        });
+    }
+    metadata["featureSet"] = config.merged.feature_set.clone().into();
+    let gates = |on: bool| -> Vec<_> {
+        config.feature_gates.iter().filter(|(_, o)| **o == on).map(|(name, _)| name).collect()
+    };
+    metadata["customFeatureSet"] = match config.feature_gates.is_empty() {
+        true => Value::Null,
+        false => json!({ "enabled": gates(true), "disabled": gates(false) }),
+    };
+    metadata
 }
 
 fn one(path: &str, contents: &str) -> Files {

@@ -2,6 +2,7 @@
 
 use crate::config::{Baremetal, InstallConfig, Platform};
 use seedling_pki::KeyAlgorithm;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 pub fn baremetal(config: &InstallConfig) -> Option<&Baremetal> {
@@ -47,6 +48,21 @@ pub fn enabled(config: &InstallConfig, gate: &str) -> bool {
         (_, "OSStreams") => true,
         (set, _) => ["TechPreviewNoUpgrade", "DevPreviewNoUpgrade"].contains(&set),
     }
+}
+
+/// What is reached without the proxy: the cluster's own, and what the user says.
+pub fn no_proxy(config: &InstallConfig, given: &str) -> String {
+    if given.split(',').any(|entry| entry.trim() == "*") {
+        return "*".into();
+    }
+    let fixed = ["127.0.0.1", "localhost", ".svc", ".cluster.local"].map(str::to_string);
+    let cluster = config.networks.cluster.iter().map(|n| n.cidr);
+    let networks =
+        config.networks.machine.iter().copied().chain(config.networks.service.iter().copied()).chain(cluster);
+    let mut all: BTreeSet<_> = fixed.into_iter().chain(networks.map(|cidr| cidr.to_string())).collect();
+    all.insert(config.domain.api_int());
+    all.extend(given.split(',').map(|entry| entry.trim().to_string()).filter(|entry| !entry.is_empty()));
+    all.into_iter().collect::<Vec<_>>().join(",")
 }
 
 /// What `pki.signerCertificates.key` asks for.

@@ -108,6 +108,15 @@ fn walk(root: &Path, dir: &Path, found: &mut Vec<String>) {
     }
 }
 
+/// Every recorded config that upstream accepts.
+pub fn cases() -> Vec<String> {
+    let entries = fs::read_dir(data("")).unwrap().map(|entry| entry.unwrap().path());
+    let recorded = entries.filter(|path| path.join("summary.json").exists());
+    let mut names: Vec<_> = recorded.map(|path| path.file_name().unwrap().display().to_string()).collect();
+    names.sort();
+    names
+}
+
 pub fn data(case: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(case)
 }
