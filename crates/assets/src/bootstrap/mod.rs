@@ -3,6 +3,8 @@
 //! In: the manifests, the certificates, the release and the inventory. Out: an Ignition config. Next: real Ignition writes the
 //! files, systemd starts release-image and bootkube.
 
+mod host;
+
 use crate::CreateError;
 use crate::config::InstallConfig;
 use crate::graph::engine::Made;
@@ -46,7 +48,9 @@ fn core(i: &Inputs) -> Result<User, CreateError> {
 }
 
 fn files(i: &Inputs) -> Result<Vec<File>, CreateError> {
-    let mut files = vec![motd()];
+    let gather = include_str!("files/usr/local/bin/installer-gather.sh");
+    let mut files = vec![motd(), File::inline("/usr/local/bin/installer-gather.sh", 0o555, gather)];
+    files.extend(host::files(i.config));
     let put = |path: &str, mode, contents: &str| {
         File::inline(format!("{}/{path}", paths::OPT_OPENSHIFT), mode, contents)
     };
@@ -108,7 +112,7 @@ fn motd() -> File {
 
 /// Unlike upstream's, bootkube is enabled: nothing else has to pull it in.
 fn units() -> Vec<Unit> {
-    vec![
+    let mut units = vec![
         Unit::new("approve-csr.service", true, include_str!("files/etc/systemd/system/approve-csr.service")),
         Unit::new("bootkube.service", true, include_str!("files/etc/systemd/system/bootkube.service")),
         Unit::new("progress.service", true, include_str!("files/etc/systemd/system/progress.service")),
@@ -117,11 +121,33 @@ fn units() -> Vec<Unit> {
             false,
             include_str!("files/etc/systemd/system/release-image.service"),
         ),
-    ]
+    ];
+    units.extend(host::units());
+    units
 }
 
 /// What an installation in place adds: when bootkube is done, the node is written to its disk and started from there.
 pub fn in_place(disk: &str) -> Config {
-    let _ = disk;
-    Config::default()
+    let service =
+        include_str!("files/etc/systemd/system/install-to-disk.service").replace("@DISK@", &quoted(disk));
+    let script = include_str!("files/usr/local/bin/install-to-disk.sh");
+    let units = vec![
+        Unit::new("install-to-disk.service", true, service),
+        Unit::new(
+            "install-to-disk.path",
+            true,
+            include_str!("files/etc/systemd/system/install-to-disk.path"),
+        ),
+    ];
+    Config {
+        storage: Storage { files: vec![File::inline("/usr/local/bin/install-to-disk.sh", 0o555, script)] },
+        systemd: Systemd { units },
+        ..Config::default()
+    }
+}
+
+/// One word of a systemd command line, whatever is in it.
+fn quoted(word: &str) -> String {
+    let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    format!("\"{escaped}\"")
 }
