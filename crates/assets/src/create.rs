@@ -130,7 +130,7 @@ impl Run<'_> {
         let text = text.ok_or_else(|| CreateError::NoInstallConfig(self.dir.to_path_buf()))?;
 
         let mut problems = Vec::new();
-        let context = Context::new(stream(version));
+        let context = Context::from_environment(stream(version));
         let config = InstallConfig::parse(text, &context).map_err(|found| problems.extend(found)).ok();
         let hosts = self.hosts()?;
         let inventory =
@@ -141,6 +141,10 @@ impl Run<'_> {
         let Some(config) = config.filter(|_| problems.is_empty()) else {
             return Err(CreateError::Config { target: self.target, problems });
         };
+
+        for warning in &config.warnings {
+            self.warn(warning);
+        }
 
         // Before anything is dropped or made: bootstrap.ign cannot be without it.
         if self.target == Target::IgnitionConfigs && release.is_none() {

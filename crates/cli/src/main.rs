@@ -3,7 +3,7 @@
 mod commands;
 
 use clap::{Parser, Subcommand};
-use commands::{create, helper, kubectl, lab, node, operator, release, version, wait_for};
+use commands::{create, explain, helper, init, kubectl, lab, node, operator, release, version, wait_for};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -23,6 +23,10 @@ enum Command {
     /// Make the files a cluster starts from
     #[command(subcommand)]
     Create(create::CreateCommand),
+    /// Describe a field of the install-config
+    Explain(explain::ExplainArgs),
+    /// Write an install-config to start from, with a comment for every field
+    Init(init::InitArgs),
     /// Build the payload, or show what is in it
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -59,6 +63,8 @@ fn main() -> ExitCode {
         let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
         match cli.command {
             Command::Create(command) => create::run(command),
+            Command::Explain(args) => done(explain::run(&args)),
+            Command::Init(args) => done(init::run(&args)),
             Command::Release(command) => done(release::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),

@@ -2,15 +2,21 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use seedling_assets::{Level, Options, Target};
+use seedling_assets::config::problem;
+use seedling_assets::{CreateError, Level, Options, Target};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub enum CreateCommand {
-    /// Check install-config.yaml and write it back with all defaults
-    InstallConfig(CreateArgs),
+    /// Check install-config.yaml and write it back with all defaults; without one, make it from flags or questions
+    InstallConfig {
+        #[command(flatten)]
+        args: CreateArgs,
+        #[command(flatten)]
+        new: super::ask::NewArgs,
+    },
     /// Write the objects a cluster starts with into manifests/ and openshift/; they may be edited before the next step
     Manifests(CreateArgs),
     /// Write bootstrap.ign, master.ign, worker.ign and the admin kubeconfig
@@ -32,7 +38,10 @@ pub struct CreateArgs {
 
 pub fn run(command: CreateCommand) -> Result<ExitCode> {
     let (target, args) = match command {
-        CreateCommand::InstallConfig(args) => (Target::InstallConfig, args),
+        CreateCommand::InstallConfig { args, new } => {
+            super::ask::new_install_config(&args.dir, &new)?;
+            (Target::InstallConfig, args)
+        }
         CreateCommand::Manifests(args) => (Target::Manifests, args),
         CreateCommand::IgnitionConfigs(args) => (Target::IgnitionConfigs, args),
     };
@@ -48,6 +57,9 @@ pub fn run(command: CreateCommand) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
+            if let CreateError::Config { problems, .. } = &error {
+                problem::warnings(problems).iter().for_each(|warning| say("warning", warning));
+            }
             say(error.level(), &error.to_string());
             Ok(error.exit_code().into())
         }
@@ -63,7 +75,8 @@ fn say(level: &str, text: &str) {
     };
     for line in text.lines() {
         if std::io::stderr().is_terminal() {
-            eprintln!("\x1b[{colour}m{}\x1b[0m {line}", level.to_uppercase());
+            // Short messages are padded, as logrus does it.
+            eprintln!("\x1b[{colour}m{}\x1b[0m {line:<44} ", level.to_uppercase());
         } else {
             eprintln!("level={level} msg={line}");
         }

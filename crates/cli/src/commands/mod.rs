@@ -1,5 +1,8 @@
+mod ask;
 pub mod create;
+pub mod explain;
 pub mod helper;
+pub mod init;
 pub mod kubectl;
 pub mod lab;
 pub mod node;
