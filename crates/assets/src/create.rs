@@ -4,7 +4,7 @@ use crate::given::Given;
 use crate::graph::engine::Engine;
 use crate::graph::{self, KEY_PARAMETERS};
 use crate::store::{Change, Disk, Folder, Store};
-use crate::{CreateError, Message, Options, Outcome, Target, refresh, state};
+use crate::{CreateError, Message, Options, Outcome, Target, refresh as renewal, shape, state};
 use std::path::Path;
 use time::format_description::well_known::Rfc3339;
 
@@ -32,6 +32,31 @@ pub fn create_on(
     done.and_then(|outcome| logged.map(|()| outcome))
 }
 
+/// Platforms whose machines somebody else switches on have no such target. Unlike upstream's, this one eats nothing.
+pub fn refuse_cluster(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
+    let (disk, name) = (Folder::new(dir), "Cluster Infrastructure Variables");
+    let store = Store::open(dir, &disk)?;
+    let old = state::read(&store)?;
+    let given = Given::read(&store, Target::IgnitionConfigs, options, &old)?;
+    let platform = if shape::baremetal(&given.config).is_some() { "baremetal" } else { "none" };
+    let refused = CreateError::Infrastructure(platform.into());
+    Err(refused
+        .within(&format!("failed to generate asset {name:?}"))
+        .within(&format!("failed to fetch {name}")))
+}
+
+/// The certificates of an asset directory renewed, and with them what carries them.
+pub fn refresh(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
+    let disk = Folder::new(dir);
+    let old = state::read(&Store::open(dir, &disk)?)?;
+    let in_place = old.contains_key(&format!("*{}", graph::IN_PLACE));
+    let target = if in_place { Target::SingleNodeIgnitionConfig } else { Target::IgnitionConfigs };
+    if !in_place && !old.contains_key(&format!("*{}", graph::BOOTSTRAP)) {
+        return Err(CreateError::NothingToRefresh(dir.to_path_buf()));
+    }
+    create_on(&disk, target, dir, &Options { refresh: true, ..options.clone() })
+}
+
 /// Carries out what a killed run had decided; without one, nothing happens.
 pub fn recover(dir: &Path) -> Result<(), CreateError> {
     Store::open(dir, &Folder::new(dir)).map(drop)
@@ -40,7 +65,7 @@ pub fn recover(dir: &Path) -> Result<(), CreateError> {
 fn run(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
     let mut old = state::read(store)?;
     if options.refresh {
-        refresh::renew(&mut old, options.now)?;
+        renewal::renew(&mut old, options.now)?;
     }
     let given = Given::read(store, target, options, &old)?;
     let mut engine = Engine::new(&given, old);

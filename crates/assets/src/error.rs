@@ -33,6 +33,8 @@ pub enum CreateError {
     Missing(&'static str),
     #[error("cannot create the cluster because {0:?} is a UPI platform")]
     Infrastructure(String),
+    #[error("{0} has no Ignition configs to refresh; `seedling create ignition-configs` makes them")]
+    NothingToRefresh(PathBuf),
     #[error("cannot write YAML: {0}")]
     Yaml(String),
     #[error("{}: {error}", path.display())]
@@ -105,6 +107,9 @@ impl CreateError {
                 };
                 let advice = "Please regenerate ignition configuration files in a new directory.";
                 stale.iter().map(line).chain([("warning", advice.into())]).collect()
+            }
+            Self::Config { problems, .. } => {
+                problem::warnings(problems).into_iter().map(|warning| ("warning", warning)).collect()
             }
             Self::Manifest { warning: Some(warning), .. } => vec![("warning", warning.clone())],
             _ => vec![],

@@ -7,9 +7,11 @@ use crate::store::{self, Files, Store};
 use crate::yaml::to_yaml;
 use crate::{CreateError, Message, Options, Target, USER, expiry, machine_config, make, pointer, shape};
 use seedling_pki::table::{self, Signer};
-use seedling_pki::{CertKey, KeyAlgorithm, check_signer, keypair_of};
+use seedling_pki::{CertKey, KeyAlgorithm, KeyPair, PkiError, check_signer, keypair_of, rsa_keypair};
 use seedling_types::{Inventory, ReleaseInfo};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
 
 pub const CONFIG_FILE: &str = "install-config.yaml";
 pub const BOUND_KEY: &str = "tls/bound-service-account-signing-key";
@@ -28,6 +30,9 @@ pub struct Given<'a> {
     hosts: Option<String>,
     pub release: Option<String>,
     pub version: String,
+    keys: KeyAlgorithm,
+    /// Made beside everything else: looking for two large primes takes as long as all the rest.
+    service_account: Mutex<Option<JoinHandle<Result<KeyPair, PkiError>>>>,
 }
 
 impl<'a> Given<'a> {
@@ -67,6 +72,11 @@ impl<'a> Given<'a> {
             return Err(CreateError::Config { target, problems });
         };
         let normalised = to_yaml(&config.merged)?;
+        let bootstraps = matches!(target, Target::IgnitionConfigs | Target::SingleNodeIgnitionConfig);
+        let known_already = old.contains_key(&format!("*{}", graph::SERVICE_ACCOUNT));
+        let early = (bootstraps && !known_already).then(|| std::thread::spawn(rsa_keypair));
+        let refused = |why: String| CreateError::Refused(vec![format!("pki.signerCertificates.key: {why}")]);
+        let keys = options.keys.or(shape::keys(&config).map_err(refused)?).unwrap_or_default();
         Ok(Self {
             store,
             options,
@@ -78,6 +88,8 @@ impl<'a> Given<'a> {
             hosts,
             release,
             version,
+            keys,
+            service_account: Mutex::new(early),
         })
     }
 
@@ -97,7 +109,13 @@ impl<'a> Given<'a> {
     }
 
     pub fn keys(&self) -> KeyAlgorithm {
-        self.options.keys.or_else(|| shape::keys(&self.config)).unwrap_or_default()
+        self.keys
+    }
+
+    pub fn service_account(&self) -> Result<KeyPair, CreateError> {
+        let early = self.service_account.lock().ok().and_then(|mut early| early.take());
+        let made = early.and_then(|thread| thread.join().ok()).unwrap_or_else(rsa_keypair);
+        Ok(made?)
     }
 
     /// A file that is an asset by itself.

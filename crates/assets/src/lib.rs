@@ -12,6 +12,7 @@ mod expiry;
 mod given;
 mod graph;
 mod identity;
+mod inspect;
 mod kubeconfig;
 mod machine_config;
 mod make;
@@ -24,11 +25,13 @@ mod state;
 mod store;
 mod yaml;
 
-pub use create::{create, create_on, recover};
+pub use create::{create, create_on, recover, refresh, refuse_cluster};
 pub use error::CreateError;
 pub use graph::dot;
+pub use inspect::{Listed, certificates, in_kubeconfig};
 pub use kubeconfig::lab_kubeconfig;
-pub use store::{Disk, Folder};
+pub use overrides::ignore as version_overrides;
+pub use store::{Disk, Files, Folder};
 
 use seedling_pki::KeyAlgorithm;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use crate::store::Files;
 use crate::yaml::to_yaml;
 use crate::{CreateError, Message, machine_config, manifests, overrides, pointer, shape};
 use seedling_pki::table::{self, Cluster};
-use seedling_pki::{CertKey, KeyPair, bundle, rsa_keypair, ssh_keypair};
+use seedling_pki::{CertKey, KeyPair, bundle, ssh_keypair};
 use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
 
@@ -27,7 +27,7 @@ pub fn make(given: &Given, id: Id, made: &Made, say: &mut Vec<Message>) -> Resul
         graph::INSTALL_CONFIG => one(CONFIG_FILE, &given.normalised),
         graph::CLUSTER_ID => Identity::new(&config.name).into_files(),
         graph::KEY_PARAMETERS => one("algorithm", &given.keys().to_string()),
-        graph::SERVICE_ACCOUNT => key_pair("tls/service-account", rsa_keypair()?),
+        graph::SERVICE_ACCOUNT => key_pair("tls/service-account", given.service_account()?),
         graph::BOOTSTRAP_SSH => key_pair("tls/bootstrap-ssh", ssh_keypair()?),
         // Only where the user brings one; otherwise it is made on the bootstrap node.
         graph::BOUND_SERVICE_ACCOUNT => Files::new(),

@@ -65,12 +65,13 @@ pub fn no_proxy(config: &InstallConfig, given: &str) -> String {
     all.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// What `pki.signerCertificates.key` asks for.
-pub fn keys(config: &InstallConfig) -> Option<KeyAlgorithm> {
-    let key = &config.merged.pki.as_ref()?.signer_certificates.key;
+/// What `pki.signerCertificates.key` asks for, if it asks.
+pub fn keys(config: &InstallConfig) -> Result<Option<KeyAlgorithm>, String> {
+    let Some(pki) = &config.merged.pki else { return Ok(None) };
+    let key = &pki.signer_certificates.key;
     let name = match key.algorithm.as_str() {
         "RSA" => format!("rsa-{}", key.rsa.key_size),
         _ => format!("ecdsa-{}", key.ecdsa.curve),
     };
-    name.parse().ok()
+    name.parse().map(Some)
 }

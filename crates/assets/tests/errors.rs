@@ -36,7 +36,7 @@ fn compare(case: &Value, text: &str) -> Result<(), String> {
         (Ok(config), 0) => same_warnings(&told("warning"), &config.warnings),
         // A valid config; what is missing only one target needs.
         (Ok(config), 1) => {
-            let why = config.in_place_disk().unwrap_err().message;
+            let why = config.in_place_disk().unwrap_err();
             told("fatal")[0].ends_with(&why).then_some(()).ok_or(why)
         }
         (Ok(_), _) => Err("accepted".into()),
@@ -109,7 +109,10 @@ fn redacted(line: &str) -> String {
     }
 }
 
-fn problems(assets: &Assets) -> Vec<(String, Option<(u64, u64)>, bool)> {
+/// Field, place, and whether there is a hint.
+type Told = (String, Option<(u64, u64)>, bool);
+
+fn problems(assets: &Assets) -> Vec<Told> {
     let Err(CreateError::Config { problems, .. }) = assets.create(Target::Manifests) else {
         panic!("accepted")
     };
@@ -135,6 +138,40 @@ fn all_at_once_with_lines_and_hints() {
     ];
     let want: Vec<_> = want.map(|(path, at)| (path.to_string(), Some(at), true)).into();
     assert_eq!(found, want);
+}
+
+/// What comes after upstream's line.
+#[test]
+fn places_are_shown() {
+    let text = "apiVersion: v1\nbaseDomain: example.com\nmetadata:\n  naem: ocp4\nnetworking:\n  serviceNetwork:\n  - 172.30.0.9/16\n\
+                platform: {none: {}}\npullSecret: '{\"auths\":{\"hunter2\":{}}}'\n";
+    let found = InstallConfig::parse(text, &Context::new("rhel-10")).unwrap_err();
+    let want = r#"
+failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "naem"
+install-config.yaml:4:3: metadata.naem
+ 4 |   naem: ocp4
+   |   ^^^^
+   = hint: did you mean "name"?
+install-config.yaml:7:5: networking.serviceNetwork[0]: Invalid value: "172.30.0.9/16": invalid network address. got 172.30.0.9/16, expecting 172.30.0.0/16
+ 7 |   - 172.30.0.9/16
+   |     ^
+   = hint: write 172.30.0.0/16
+install-config.yaml:9:1: pullSecret: Invalid value: (redacted): "hunter2" requires either auth or credsStore
+ 9 | pullSecret…
+   | ^^^^^^^^^^
+   = hint: one line of JSON, e.g. '{"auths":{"registry.example.com":{"auth":"dXNlcjpwYXNz"}}}'
+"#;
+    assert_eq!(report(&found).join("\n"), want.trim());
+}
+
+/// With a program that calls it unknown fields are passed over, as upstream does.
+#[test]
+fn unknown_fields_for_other_programs() {
+    let good = fs::read_to_string(data(SEED).join("install-config.yaml")).unwrap();
+    let context = Context { lenient: true, ..Context::new("rhel-10") };
+    let config = InstallConfig::parse(&format!("{good}wibble: 1\n"), &context).unwrap();
+    assert!(config.warnings[0].ends_with("json: unknown field \"wibble\""), "{:?}", config.warnings);
+    assert!(config.warnings[1].starts_with("Attempting to unmarshal while ignoring unknown keys"));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The third of three types: a valid configuration. Every rule runs, in upstream's order; after this nothing is checked again.
 
+use super::model::{ClusterEntry, Pool};
 use super::problem::Problem;
 use super::{
     ClusterNetwork, Context, InstallConfig, Merged, Networks, Platform, capabilities, features, network,
     platform, pools, secret, services, ssh, text,
 };
-use ipnet::IpNet;
 use seedling_types::ClusterDomain;
 use serde_json::Value;
 
@@ -46,19 +46,23 @@ pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>
 }
 
 /// The typed view of a config without problems.
-pub fn valid(merged: Merged, warnings: Vec<String>) -> Option<InstallConfig> {
-    let count = |replicas: Option<i64>| u32::try_from(replicas.unwrap_or_default()).ok();
+pub fn valid(merged: Merged, warnings: Vec<String>) -> InstallConfig {
+    let count = |pool: &Pool| u32::try_from(pool.replicas.unwrap_or_default()).unwrap_or(u32::MAX);
     let net = &merged.networking;
-    let cluster = |entry: &super::model::ClusterEntry| {
-        Some(ClusterNetwork { cidr: entry.cidr?, host_prefix: u8::try_from(entry.host_prefix).ok()? })
+    let cluster = |entry: &ClusterEntry| {
+        Some(ClusterNetwork {
+            cidr: entry.cidr?,
+            host_prefix: u8::try_from(entry.host_prefix).unwrap_or_default(),
+        })
     };
     let pools = std::iter::once(&merged.control_plane).chain(&merged.arbiter).chain(&merged.compute);
-    Some(InstallConfig {
+    let gates = features::custom(&merged.feature_gates).into_iter().map(|(name, on)| (name.to_string(), on));
+    InstallConfig {
         name: merged.metadata.name.clone(),
         domain: ClusterDomain::new(&merged.metadata.name, &merged.base_domain),
-        masters: count(merged.control_plane.replicas)?,
-        arbiters: merged.arbiter.as_ref().map_or(Some(0), |pool| count(pool.replicas))?,
-        workers: merged.compute.iter().map(|pool| count(pool.replicas)).sum::<Option<u32>>()?,
+        masters: count(&merged.control_plane),
+        arbiters: merged.arbiter.as_ref().map_or(0, count),
+        workers: merged.compute.iter().map(count).fold(0, u32::saturating_add),
         without_hyperthreading: pools
             .filter(|pool| pool.hyperthreading == "Disabled")
             .map(|pool| pool.name.clone())
@@ -66,20 +70,17 @@ pub fn valid(merged: Merged, warnings: Vec<String>) -> Option<InstallConfig> {
         networks: Networks {
             network_type: net.network_type.clone(),
             machine: net.machine_network.iter().filter_map(|entry| entry.cidr).collect(),
-            cluster: net.cluster_network.iter().map(cluster).collect::<Option<_>>()?,
-            service: net.service_network.iter().copied().collect::<Option<Vec<IpNet>>>()?,
+            cluster: net.cluster_network.iter().filter_map(cluster).collect(),
+            service: net.service_network.iter().copied().flatten().collect(),
         },
         platform: match &merged.platform.baremetal {
             Some(baremetal) => Platform::Baremetal(Box::new(baremetal.clone())),
             None => Platform::None,
         },
-        feature_gates: features::custom(&merged.feature_gates)
-            .into_iter()
-            .map(|(k, v)| (k.to_string(), v))
-            .collect(),
+        feature_gates: gates.collect(),
         warnings,
         merged,
-    })
+    }
 }
 
 fn ssh_key(merged: &Merged, problems: &mut Vec<Problem>) {

@@ -4,11 +4,9 @@
 use super::fields::{Field, INSTALL_CONFIG, Kind, Struct};
 use super::go;
 use super::network::parse_cidr;
-use super::problem::{Problem, Step};
+use super::problem::{DECODING, Problem, Step};
 use super::tree::{Node, Value, join};
 use serde_json::{Map, Number, Value as Json};
-
-const DECODING: &str = "error unmarshaling JSON: while decoding JSON:";
 
 pub fn decode(root: &Node, problems: &mut Vec<Problem>) -> Json {
     match &root.value {
@@ -65,10 +63,12 @@ impl Decoder<'_> {
         for entry in sorted {
             let Some(field) = of.field(&entry.key) else {
                 let text = format!("{DECODING} json: unknown field {}", go::quote(&entry.key));
-                let nearest = of.nearest(&entry.key).map(|name| format!("did you mean {name:?}?"));
-                let hint = nearest.unwrap_or_else(|| fields_of(of));
-                let path = join(&place.path, &entry.key);
-                self.problems.push(Problem::new(Step::Unknown, &path, text).hint(hint));
+                let nearest = of.nearest(&entry.key);
+                let hint = nearest.map_or_else(|| fields_of(of), |name| format!("did you mean {name:?}?"));
+                let mut problem =
+                    Problem::new(Step::Unknown, &join(&place.path, &entry.key), text).hint(hint);
+                problem.meant = nearest.map(|name| join(&place.path, name));
+                self.problems.push(problem);
                 continue;
             };
             if let Some(value) = self.value(&field.kind, &entry.node, &place.field(of, field)) {

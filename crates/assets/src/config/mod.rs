@@ -1,9 +1,11 @@
 //! install-config.yaml: read → merged → validated. All problems at once, each with its path, place and a hint.
 
+mod answers;
 pub mod baremetal;
 mod capabilities;
 mod check;
 mod decode;
+mod explain;
 mod features;
 mod fields;
 mod go;
@@ -22,7 +24,9 @@ mod text;
 mod tree;
 mod url;
 
+pub use answers::{Answers, example};
 pub use baremetal::Baremetal;
+pub use explain::explain;
 pub use merge::Merged;
 pub use problem::{Mark, Problem, Step};
 
@@ -49,6 +53,15 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     pub fn new(stream: &'a str) -> Self {
         Self { stream, lenient: false, skip_host_crypto: false }
+    }
+    /// With the two variables that upstream knows.
+    pub fn from_environment(stream: &'a str) -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        Self {
+            stream,
+            lenient: set("OPENSHIFT_INSTALL_INVOKER"),
+            skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION"),
+        }
     }
 }
 
@@ -126,7 +139,7 @@ impl InstallConfig {
             problems.extend(found);
             if problems.iter().all(|p| p.step == Step::Warning) {
                 let warnings = problems.iter().map(|p| p.message.clone()).collect();
-                valid = check::valid(merged, warnings);
+                valid = Some(check::valid(merged, warnings));
             }
         }
         let text = yaml.trim_start_matches('\u{feff}');
@@ -143,12 +156,12 @@ impl InstallConfig {
     }
 
     /// What an installation in place needs beyond a valid config: the disk that the node is written to.
-    pub fn in_place_disk(&self) -> Result<&str, Problem> {
-        let path = "bootstrapInPlace.installationDisk";
+    pub fn in_place_disk(&self) -> Result<&str, String> {
         let disk = self.merged.bootstrap_in_place.as_ref().map(|b| b.installation_disk.as_str());
         disk.filter(|disk| !disk.is_empty()).ok_or_else(|| {
-            Problem::required(path, "installationDisk must be set the target disk drive for the installation")
-                .hint("e.g. /dev/sda")
+            "bootstrapInPlace.installationDisk: Required value: installationDisk must be set the target disk drive for the \
+             installation"
+                .into()
         })
     }
 
@@ -171,15 +184,17 @@ impl InstallConfig {
     }
 }
 
-/// Whether a rule was broken only because its field, or one around or inside it, could not be read.
+/// Whether a rule was broken only because its field, or one around or inside it, could not be read or was misspelt.
 fn follows(problem: &Problem, earlier: &[Problem]) -> bool {
     let within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    earlier
-        .iter()
-        .filter(|p| matches!(p.step, Step::Stop | Step::Decode | Step::Upconvert))
-        .any(|p| p.path.is_empty() || within(&problem.path, &p.path) || within(&p.path, &problem.path))
+    let unread = |p: &Problem| matches!(p.step, Step::Stop | Step::Decode | Step::Upconvert);
+    earlier.iter().any(|p| {
+        let whole = p.path.is_empty();
+        let around = whole || within(&problem.path, &p.path) || within(&p.path, &problem.path);
+        unread(p) && around || p.meant.as_ref().is_some_and(|meant| within(&problem.path, meant))
+    })
 }
 
 /// Upstream's two lines for it.
@@ -191,6 +206,8 @@ fn pass_over_unknown(problems: &mut Vec<Problem>) {
             "failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: {}",
             first.message
         );
+        problems.push(Problem::warning(&first.path, text));
+        let text = "Attempting to unmarshal while ignoring unknown keys because strict unmarshaling failed";
         problems.push(Problem::warning(&first.path, text));
     }
 }

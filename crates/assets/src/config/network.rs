@@ -141,6 +141,9 @@ fn host_prefix(net: &Networking, i: usize, cidr: IpNet, problems: &mut Vec<Probl
         "cluster network host subnetwork prefix must be the same value for IPv4 networks".to_string()
     } else if !v4 && prefix != 64 {
         "cluster network host subnetwork prefix must be 64 for IPv6 networks".to_string()
+    } else if v4 && prefix > 30 {
+        // Upstream takes any number.
+        "a node needs at least two pod addresses".to_string()
     } else {
         return;
     };
@@ -170,6 +173,11 @@ fn usable(path: &str, cidr: Option<IpNet>, service: bool, problems: &mut Vec<Pro
             (true, IpNet::V6(_)) if cidr.prefix_len() < 108 => (
                 "subnet size for IPv6 service network should be /112".into(),
                 format!("write {}/112", cidr.addr()),
+            ),
+            // Upstream takes a network that has no address for its own DNS.
+            (true, _) if super::merge::host(cidr, 10).is_empty() => (
+                "the network is too small: the API takes its first address and DNS its tenth".into(),
+                "e.g. 172.30.0.0/16, or fd02::/112".into(),
             ),
             _ => return Some(cidr),
         }

@@ -5,6 +5,9 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 
+/// How every message of Go's decoder starts.
+pub const DECODING: &str = "error unmarshaling JSON: while decoding JSON:";
+
 /// At which step a problem was found. Upstream stops at the first step that finds any, and words the steps differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
@@ -40,11 +43,21 @@ pub struct Problem {
     /// The line it is in.
     pub source: Option<String>,
     pub hint: Option<String>,
+    /// For a name that does not exist: the field that was meant.
+    pub meant: Option<String>,
 }
 
 impl Problem {
     pub fn new(step: Step, path: &str, message: impl Into<String>) -> Self {
-        Self { step, path: path.into(), message: message.into(), at: None, source: None, hint: None }
+        Self {
+            step,
+            path: path.into(),
+            message: message.into(),
+            at: None,
+            source: None,
+            hint: None,
+            meant: None,
+        }
     }
     fn of(path: &str, kind: &str, detail: impl fmt::Display) -> Self {
         Self::new(Step::Validate, path, format!("{path}: {kind}: {detail}"))
@@ -133,7 +146,9 @@ impl Problem {
             None => file.to_string(),
         };
         let what = match (told, self.path.is_empty()) {
-            (false, _) => self.message.lines().collect::<Vec<_>>().join(" "),
+            (false, _) => {
+                self.message.trim_start_matches(DECODING).trim_start().lines().collect::<Vec<_>>().join(" ")
+            }
             (true, false) => self.path.clone(),
             (true, true) => "here".into(),
         };

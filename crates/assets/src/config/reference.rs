@@ -123,3 +123,52 @@ fn is_digest(digest: &str) -> bool {
             && hex.bytes().all(|b| b.is_ascii_hexdigit())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What upstream's reference package answered: `Err("")` is a name that leaves its registry to guess.
+    #[test]
+    fn as_upstream_reads_them() {
+        let digest = format!("quay.io/a/b@sha256:{}", "1".repeat(64));
+        let hex = "1".repeat(64);
+        let not_hex = format!("invalid repository name ({hex}), cannot specify 64-byte hexadecimal strings");
+        let cases = [
+            ("", Err("invalid reference format")),
+            ("quay.io/a/b", Ok(true)),
+            ("ocp/release", Err("")),
+            ("registry.lab:5000", Err("")),
+            ("registry.lab:5000/x", Ok(true)),
+            ("quay.io/a/b:tag", Ok(false)),
+            ("quay.io/a/b@sha256:aaaa", Err("invalid reference format")),
+            (&digest, Ok(false)),
+            (&hex, Err(not_hex.as_str())),
+            ("quay.io/A/b", Err("invalid reference format: repository name (A/b) must be lowercase")),
+            ("host:5000/A", Err("invalid reference format: repository name (A) must be lowercase")),
+            ("Foo", Err("invalid reference format: repository name (library/Foo) must be lowercase")),
+            ("localhost/a", Ok(true)),
+            ("quay.io", Err("")),
+            ("https://x/y", Err("invalid reference format")),
+            ("*.quay.io", Err("invalid reference format")),
+            ("quay.io//b", Err("invalid reference format")),
+            ("quay.io/a/", Err("invalid reference format")),
+            ("x y", Err("invalid reference format")),
+            ("[::1]:5000/a", Ok(true)),
+            ("QUAY.io/a", Ok(true)),
+            ("10.0.0.1:5000", Err("")),
+            ("docker.io/library/x", Ok(true)),
+            ("docker.io/x", Err("")),
+            ("index.docker.io/x", Err("")),
+            ("foo_bar/x", Err("")),
+        ];
+        for (name, want) in cases {
+            let got = canonical(name).map_err(|fault| match fault {
+                Fault::NotCanonical => String::new(),
+                Fault::Malformed(why) => why,
+            });
+            assert_eq!(got.as_ref().map_err(String::as_str), want.as_ref().map_err(|why| *why), "{name:?}");
+        }
+        assert!(repository("registry.lab:5000").is_ok() && repository("10.0.0.1:5000").is_ok());
+    }
+}

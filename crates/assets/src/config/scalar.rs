@@ -119,3 +119,39 @@ fn is_float(text: &str) -> bool {
     };
     mantissa && exponent.is_none_or(|e| digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_1_1() {
+        let cases = [
+            ("0o17", Scalar::Int(15)),
+            ("017", Scalar::Int(15)),
+            ("0x1f", Scalar::Int(31)),
+            ("0b11", Scalar::Int(3)),
+            ("-0x1", Scalar::Int(-1)),
+            ("1_000", Scalar::Int(1000)),
+            ("+1", Scalar::Int(1)),
+            ("12345678901234567890", Scalar::Int(12_345_678_901_234_567_890)),
+            ("yes", Scalar::Bool(true)),
+            ("y", Scalar::Bool(true)),
+            ("Off", Scalar::Bool(false)),
+            (".5", Scalar::Float(0.5)),
+            ("1e3", Scalar::Float(1000.0)),
+            ("1.", Scalar::Float(1.0)),
+            ("~", Scalar::Null),
+            ("1:30", Scalar::Text("1:30".into())),
+            ("2001-01-01", Scalar::Text("2001-01-01".into())),
+            ("10.0.0.0/16", Scalar::Text("10.0.0.0/16".into())),
+            ("52:54:00", Scalar::Text("52:54:00".into())),
+        ];
+        for (text, want) in cases {
+            assert_eq!(resolve(None, text.into(), true), Ok(want), "{text}");
+        }
+        assert_eq!(resolve(None, "yes".into(), false), Ok(Scalar::Text("yes".into())));
+        let why = resolve(Some("tag:yaml.org,2002:int"), "x".into(), true);
+        assert_eq!(why, Err("cannot decode !!str `x` as a !!int".into()));
+    }
+}

@@ -238,3 +238,59 @@ impl Scan<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Go 1.26 answered.
+    #[test]
+    fn as_go_reads_them() {
+        let of = "json: cannot unmarshal";
+        let cases = [
+            ("", "unexpected end of JSON input"),
+            ("x", "invalid character 'x' looking for beginning of value"),
+            ("{", "unexpected end of JSON input"),
+            ("{\"a\":1", "unexpected end of JSON input"),
+            ("{a:1}", "invalid character 'a' looking for beginning of object key string"),
+            ("{\"a\" 1}", "invalid character '1' after object key"),
+            ("{\"a\":1 \"b\":2}", "invalid character '\"' after object key:value pair"),
+            ("[1 2]", "invalid character '2' after array element"),
+            ("{\"a\":tru}", "invalid character '}' in literal true (expecting 'e')"),
+            ("nul", "invalid character ' ' in literal null (expecting 'l')"),
+            ("{\"a\":1.}", "invalid character '}' after decimal point in numeric literal"),
+            ("{\"a\":01}", "invalid character '1' after object key:value pair"),
+            ("{\"a\":-}", "invalid character '}' in numeric literal"),
+            ("{\"a\":1e}", "invalid character '}' in exponent of numeric literal"),
+            ("{\"a\":\"\\q\"}", "invalid character 'q' in string escape code"),
+            ("{\"a\":\"\n\"}", "invalid character '\\n' in string literal"),
+            ("{\"a\":\"\\u12\"}", "invalid character '\"' in \\u hexadecimal character escape"),
+            ("{\"auths\":{},}", "invalid character '}' looking for beginning of object key string"),
+            ("[1,]", "invalid character ']' looking for beginning of value"),
+            ("'{}'", "invalid character '\\'' looking for beginning of value"),
+            ("\u{feff}{}", "invalid character 'ï' looking for beginning of value"),
+            ("null", "auths required"),
+            ("{\"auths\":null}", "auths required"),
+            ("{\"auths\":{}} ", "auths required"),
+            ("{\"auths\":{\"a\":null}}", "\"a\" requires either auth or credsStore"),
+            (
+                "{\"auths\":{\"b\":{},\"a\":{}}}",
+                "[\"b\" requires either auth or credsStore, \"a\" requires either auth or credsStore]",
+            ),
+        ];
+        for (text, want) in cases {
+            assert_eq!(check(text), Err(want.to_string()), "{text:?}");
+        }
+        for (text, kind) in [("[]", "array"), ("\"x\"", "string"), ("1", "number"), ("true", "bool")] {
+            assert_eq!(
+                check(text),
+                Err(format!("{of} {kind} into Go value of type validate.imagePullSecret"))
+            );
+        }
+        let map = "Go struct field imagePullSecret.auths of type map[string]map[string]interface {}";
+        assert_eq!(check("{\"auths\":[]}"), Err(format!("{of} array into {map}")));
+        let entry = "Go struct field imagePullSecret.auths of type map[string]interface {}";
+        assert_eq!(check("{\"auths\":{\"a\":1}}"), Err(format!("{of} number into {entry}")));
+        assert_eq!(check("{\"auths\":{\"a\":{\"credsStore\":\"x\"}}}"), Ok(()));
+    }
+}

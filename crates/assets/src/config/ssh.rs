@@ -91,3 +91,56 @@ fn whole(kind: &str, mut fields: &[u8]) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIJD1L38PLq39QJkTAyV6NKX2AJyqiAQ9gfXq1yGBrzmh";
+
+    #[test]
+    fn keys_are_found() {
+        for text in [
+            format!("ssh-ed25519 {KEY}"),
+            format!("# mine\n\nno-pty ssh-ed25519 {KEY} me@here\r\n"),
+            format!("command=\"a b\" ssh-ed25519 {KEY}"),
+            format!("foo\nssh-ed25519 {KEY}"),
+        ] {
+            assert_eq!(first_key(&text).as_deref(), Ok("ssh-ed25519"), "{text}");
+        }
+    }
+
+    /// What Go's ssh package answered.
+    #[test]
+    fn what_is_no_key() {
+        let cases = [
+            ("", ""),
+            ("#c", ""),
+            ("x", ""),
+            ("ssh-ed25519", ""),
+            (KEY, ""),
+            ("not a key", "illegal base64 data at input byte 0"),
+            ("hello world", "illegal base64 data at input byte 4"),
+            ("ssh-ed25519 !!!! a b", "illegal base64 data at input byte 0"),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n", "illegal base64 data at input byte 4"),
+            ("ssh-ed25519 AAAA", "ssh: short read"),
+            ("ssh-dss AAAA", "ssh: short read"),
+            ("ssh-rsa AAAAB3NzaC1yc2E=", "ssh: parse error in message type 0"),
+            ("ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAAQ==", "ssh: short read"),
+        ];
+        for (text, why) in cases {
+            let more = if why.is_empty() {
+                String::new()
+            } else {
+                format!("; last parsing error for ignored line: {why}")
+            };
+            assert_eq!(first_key(text), Err(format!("ssh: no key found{more}")), "{text}");
+        }
+        let mismatch = first_key(&format!("ssh-rsa {KEY}")).unwrap_err();
+        assert!(
+            mismatch.ends_with("human-readable type \"ssh-rsa\", encoded type \"ssh-ed25519\""),
+            "{mismatch}"
+        );
+    }
+}

@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
         Composer { parser, anchors: HashMap::new(), open: vec![], nodes: 0, duplicates: vec![] };
     // It also has a hole where a tag meets a comma.
     let ended = catch_unwind(AssertUnwindSafe(|| composer.document()))
-        .unwrap_or_else(|_| Err(stopped("did not find expected whitespace or line break", None)));
+        .unwrap_or_else(|_| Err(stopped("did not find expected ',' or ']'", None)));
     match ended {
         Ok(node) => {
             let duplicates = duplicates(&composer.duplicates);
@@ -244,33 +244,31 @@ impl Composer<'_, '_> {
     }
 
     fn map(&mut self, depth: usize) -> Found<Value> {
-        let (mut entries, mut merged): (Vec<Entry>, Vec<Entry>) = (vec![], vec![]);
+        let mut entries: Vec<Entry> = Vec::new();
         loop {
             let event = self.next()?;
             if event.data == EventData::MappingEnd {
-                break;
+                return Ok(Value::Map(entries));
             }
             let merge = is_merge(&event);
             let key_node = self.node(event, depth + 1)?;
             let event = self.next()?;
             let node = self.node(event, depth + 1)?;
-            if merge {
-                merged.extend(to_merge(&node)?);
-                continue;
+            // Strictly read, a merged key may not be there already either.
+            let more = if merge {
+                to_merge(&node)?.into_iter().map(|entry| (go::quote(&entry.key), entry)).collect()
+            } else {
+                let (key, notation) = key(&key_node, &node)?;
+                vec![(notation, Entry { key, key_at: key_node.at, node })]
+            };
+            for (notation, entry) in more {
+                if entries.iter().any(|before| before.key == entry.key) {
+                    self.duplicates.push((notation, entry.node.at));
+                } else {
+                    entries.push(entry);
+                }
             }
-            let (key, notation) = key(&key_node, &node)?;
-            if entries.iter().any(|entry| entry.key == key) {
-                self.duplicates.push((notation, node.at));
-                continue;
-            }
-            entries.push(Entry { key, key_at: key_node.at, node });
         }
-        for entry in merged {
-            if !entries.iter().any(|own| own.key == entry.key) {
-                entries.push(entry);
-            }
-        }
-        Ok(Value::Map(entries))
     }
 }
 
@@ -283,7 +281,7 @@ fn to_merge(node: &Node) -> Found<Vec<Entry>> {
     match &node.value {
         Value::Map(entries) => Ok(entries.clone()),
         Value::List(items) if items.iter().all(|item| matches!(item.value, Value::Map(_))) => {
-            Ok(items.iter().map(to_merge).collect::<Found<Vec<_>>>()?.concat())
+            Ok(items.iter().rev().map(to_merge).collect::<Found<Vec<_>>>()?.concat())
         }
         _ => Err(stopped("map merge requires map or sequence of maps as the value", Some(node.at))),
     }
@@ -333,4 +331,116 @@ fn size(node: &Node) -> usize {
 
 fn mark(event: &Event) -> Mark {
     Mark { line: event.start_mark.line + 1, column: event.start_mark.column + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Go's yaml answered; nothing if it took the text.
+    #[test]
+    fn refused_in_gos_words() {
+        let cases = [
+            ("a: b: c\n", "yaml: mapping values are not allowed in this context"),
+            ("a:\n  b: 1\n c: 2\n", "yaml: line 2: did not find expected key"),
+            ("a: \"x\nb: 1\n", "yaml: line 3: found unexpected end of stream"),
+            ("a: [1,2\nb: 1\n", "yaml: line 1: did not find expected ',' or ']'"),
+            ("a: {x: 1\nb: 1\n", "yaml: line 1: did not find expected ',' or '}'"),
+            ("z: 1\na: *foo\n", "yaml: unknown anchor 'foo' referenced"),
+            ("- a\nb: 1\n", "yaml: line 1: did not find expected '-' indicator"),
+            ("a: 1\n- b\n", "yaml: line 1: did not find expected key"),
+            ("a\nb: 1\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("z: 1\na: @x\n", "yaml: line 2: found character that cannot start any token"),
+            ("z: 1\na: `x\n", "yaml: line 2: found character that cannot start any token"),
+            ("z: 1\na: %x\n", "yaml: line 2: found character that cannot start any token"),
+            ("a:\n- x\n b: 1\n", "yaml: line 3: mapping values are not allowed in this context"),
+            ("z: 1\na: 'x\n", "yaml: line 3: found unexpected end of stream"),
+            ("a: |\n x\nb\n", "yaml: line 4: could not find expected ':'"),
+            ("? [1,2]\n: 3\n", "yaml: invalid map key: []interface {}{1, 2}"),
+            ("a: !!foo x\n", ""),
+            ("a: 1\nb: \u{1}\n", "yaml: control characters are not allowed"),
+            ("key: value\n  other: x\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: &a [*a]\n", "yaml: anchor 'a' value contains itself"),
+            ("\ta: 1\n", "yaml: found character that cannot start any token"),
+            ("a: 1\n\tb: 2\n", "yaml: line 2: found a tab character that violates indentation"),
+            ("{a: 1}}\n", ""),
+            ("a: 1\nb\n", "yaml: line 3: could not find expected ':'"),
+            ("a:\n  - b\n  c: 1\n", "yaml: line 2: did not find expected '-' indicator"),
+            ("a: \"x\" y\nb: 1\n", "yaml: did not find expected key"),
+            ("a: \"\\q\"\nb: 1\n", "yaml: found unknown escape character"),
+            ("a: 1\n b: 2\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: 1\n--- \nb: [\n", ""),
+            ("a: [1, 2]]\nb: 1\n", "yaml: did not find expected key"),
+            ("a: {b: 1, c: }\nd: }\n", "yaml: line 1: did not find expected node content"),
+            ("a: !<x y\n", "yaml: did not find the expected '>'"),
+            ("a: &\n", "yaml: did not find expected alphabetic or numeric character"),
+            ("a: *\n", "yaml: did not find expected alphabetic or numeric character"),
+            ("a: >x\n b\n", "yaml: did not find expected comment or line break"),
+            ("a: |0\n b\n", "yaml: found an indentation indicator equal to 0"),
+            ("%YAML 2.0\n---\na: 1\n", "yaml: found incompatible YAML document"),
+            ("%YAML 1.1\na: 1\n", "yaml: line 1: did not find expected <document start>"),
+            ("a:\n\t- b\n", "yaml: line 2: found character that cannot start any token"),
+            ("a: [\n1,\n2\n", "yaml: line 3: did not find expected ',' or ']'"),
+            ("a: - b\n", "yaml: block sequence entries are not allowed in this context"),
+            ("a:b\nc: d\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: 1\nb: 2 : 3\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: x\n  y: z\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("foo: bar\nbaz\nqux: 1\n", "yaml: line 3: could not find expected ':'"),
+            ("a: [a, b: c, d]\n", ""),
+            ("a: {,}\n", "yaml: did not find expected node content"),
+            ("a: ]\n", "yaml: did not find expected node content"),
+            ("x:\n  a: 1\n   b: 2\n", "yaml: line 3: mapping values are not allowed in this context"),
+            ("x:\n  - a: 1\n   b: 2\n", "yaml: line 2: did not find expected '-' indicator"),
+            ("x:\n  - a: 1\n b: 2\n", "yaml: line 2: did not find expected key"),
+            ("pullSecret: '{\"auths\"': 1\n", "yaml: mapping values are not allowed in this context"),
+            ("a: 'it's'\n", "yaml: did not find expected key"),
+            ("a: \"say \"hi\"\"\n", "yaml: did not find expected key"),
+            ("<<<<<<< HEAD\na: 1\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("{\"a\": 1,\n \"b\": 2\n", "yaml: line 2: did not find expected ',' or '}'"),
+            ("{\"a\": 1\n \"b\": 2}\n", "yaml: line 1: did not find expected ',' or '}'"),
+        ];
+        for (text, want) in cases {
+            let (_, problems) = parse(text);
+            let got = problems
+                .first()
+                .map_or("", |p| p.message.trim_start_matches("error converting YAML to JSON: "));
+            assert_eq!(got, want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_kept() {
+        let (node, problems) = parse("a: 1\nb:\n  c:\n  - d: x\n  - d: y\n---\nother: [\n");
+        let places = node.map(|node| node.places()).unwrap_or_default();
+        assert_eq!(
+            (places["a"], places["b.c[1].d"]),
+            (Mark { line: 1, column: 1 }, Mark { line: 5, column: 5 })
+        );
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn duplicates_are_told_and_reading_goes_on() {
+        let (node, problems) = parse("x: 1\nx: 2\ny: 1\ny:\n  z: 3\n");
+        assert!(node.is_some());
+        let want = "yaml: unmarshal errors:\n  line 2: key \"x\" already set in map\n  line 5: key true already set in map";
+        assert!(problems[0].message.ends_with(want), "{problems:?}");
+    }
+
+    #[test]
+    fn anchors_merges_and_their_limits() {
+        let (node, problems) = parse("a: &a {x: 1}\nb:\n  <<: *a\n  z: 2\n");
+        let places = node.map(|node| node.places()).unwrap_or_default();
+        assert!(problems.is_empty() && places.contains_key("b.x") && places.contains_key("b.z"));
+        let (_, problems) = parse("a: &a {x: 1}\nb:\n  <<: *a\n  x: 2\n");
+        assert!(problems[0].message.ends_with("line 4: key \"x\" already set in map"), "{problems:?}");
+        let bomb: String = (0..9).fold("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".into(), |text, i| {
+            let many = vec![format!("*a{i}"); 10].join(",");
+            format!("{text}a{}: &a{} [{many}]\n", i + 1, i + 1)
+        });
+        assert!(parse(&bomb).1[0].message.contains("excessive aliasing"));
+        assert!(parse(&"[".repeat(100_000)).1[0].message.contains("max depth"));
+        assert!(parse("a: \"x\\").1[0].message.contains("found unknown escape character"));
+        assert!(parse("a: [!x,y]").0.is_none());
+    }
 }

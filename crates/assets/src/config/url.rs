@@ -102,3 +102,48 @@ fn escapes(text: &str, host: bool) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Go 1.26 answered.
+    #[test]
+    fn as_go_reads_them() {
+        let cases = [
+            ("not a url", Err("invalid URI for request")),
+            ("proxy.example.com:3128", Ok(("proxy.example.com", ""))),
+            ("http://a b", Err("invalid character \" \" in host name")),
+            ("http://[::1", Err("missing ']' in host")),
+            ("http://a:b", Err("invalid port \":b\" after host")),
+            ("http://x:80:90", Err("invalid port \":80:90\" after host")),
+            ("://x", Err("missing protocol scheme")),
+            ("/x", Ok(("", ""))),
+            ("*", Ok(("", ""))),
+            ("", Err("empty url")),
+            ("http://%zz", Err("invalid URL escape \"%zz\"")),
+            ("http://x/%2", Err("invalid URL escape \"%2\"")),
+            ("http://[fe80::1%en0]/", Err("invalid URL escape \"%en\"")),
+            ("1http://x", Err("invalid URI for request")),
+            ("proxy", Err("invalid URI for request")),
+            ("ht tp://x", Err("invalid URI for request")),
+            ("http://user:pa ss@x", Err("net/url: invalid userinfo")),
+            ("http://x\u{1}", Err("net/url: invalid control character in URL")),
+            ("http:x", Ok(("http", ""))),
+            ("http:/x", Ok(("http", ""))),
+            ("HTTP://x", Ok(("http", "x"))),
+            ("http://a_b", Ok(("http", "a_b"))),
+            ("http://<x>", Ok(("http", "<x>"))),
+            ("http://a:99999", Ok(("http", "a"))),
+            ("http://[::1]:80", Ok(("http", "::1"))),
+            ("http://user@:80", Ok(("http", ""))),
+        ];
+        for (text, want) in cases {
+            let got = parts(text);
+            let got =
+                got.as_ref().map(|url| (url.scheme.as_str(), url.host.as_str())).map_err(String::as_str);
+            assert_eq!(got, want, "{text:?}");
+        }
+        assert_eq!(parse("a b").err().as_deref(), Some("parse \"a b\": invalid URI for request"));
+    }
+}

@@ -1,5 +1,10 @@
+mod ask;
+pub mod certs;
 pub mod create;
+pub mod explain;
+pub mod graph;
 pub mod helper;
+pub mod init;
 pub mod kubectl;
 pub mod lab;
 pub mod node;
