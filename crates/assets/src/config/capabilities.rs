@@ -3,6 +3,7 @@
 use super::Merged;
 use super::model::Capabilities;
 use super::problem::Problem;
+use serde_json::{Map, json};
 use std::collections::BTreeSet;
 
 /// Each capability and the first baseline that has it: 11 is v4.11, 99 only vCurrent.
@@ -86,7 +87,13 @@ pub fn check_needs(merged: &Merged, problems: &mut Vec<Problem>) {
         refuse(why, "add OperatorLifecycleManager");
     }
     if !all.contains("Ingress") {
-        let problem = Problem::invalid_json("capabilities", given, "the Ingress capability is required");
+        // In the order of Go's fields.
+        let (baseline, more) = (&given.baseline_capability_set, &given.additional_enabled_capabilities);
+        let shown =
+            [("baselineCapabilitySet", json!(baseline)), ("additionalEnabledCapabilities", json!(more))];
+        let given_ones = shown.into_iter().filter(|(_, value)| *value != json!("") && *value != json!([]));
+        let shown: Map<_, _> = given_ones.map(|(name, value)| (name.to_string(), value)).collect();
+        let problem = Problem::invalid_json("capabilities", &shown, "the Ingress capability is required");
         problems.push(problem.hint("add Ingress to additionalEnabledCapabilities"));
     }
 }

@@ -131,7 +131,7 @@ fn hosts(merged: &Merged, hosts: &[Host], path: &str, problems: &mut Vec<Problem
     let fencing = merged.control_plane.fencing.as_ref().is_some_and(|f| !f.credentials.is_empty());
     if merged.control_plane.replicas == Some(2) && fencing {
         for (i, host) in hosts.iter().enumerate().filter(|(_, host)| host.role == "master") {
-            if !host.bmc.address.starts_with("redfish") {
+            if !host.bmc.address.contains("redfish") {
                 let why = "fencing only supports redfish-compatible BMC addresses";
                 problems.push(Problem::invalid_text(
                     &format!("{path}[{i}].bmc.address"),

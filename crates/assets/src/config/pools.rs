@@ -226,7 +226,7 @@ fn each_credential(
         let why = "at least one of hostname or macaddress must be provided";
         problems.push(Problem::required(&format!("{FENCING}[{i}]"), why).hint("add hostName"));
     }
-    if !own.address.is_empty() && !own.address.starts_with("redfish") {
+    if !own.address.is_empty() && !own.address.contains("redfish") {
         let why = "fencing only supports redfish-compatible BMC addresses";
         problems.push(
             Problem::invalid_text(&path("address"), &own.address, why)
