@@ -63,7 +63,8 @@ impl FromStr for KeyAlgorithm {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let known = || NAMES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        let found = NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text.trim())).map(|(alg, _)| *alg);
+        let found =
+            NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text.trim())).map(|(alg, _)| *alg);
         found.ok_or_else(|| format!("{text:?} is none of {}", known()))
     }
 }

@@ -53,10 +53,10 @@ pub struct Made<'e>(&'e BTreeMap<Id, Entry>);
 impl<'e> Made<'e> {
     pub fn files(&self, id: Id) -> Result<&'e Files, CreateError> {
         let entry = self.0.get(id).filter(|entry| entry.source != Source::ToBeMade);
-        entry.map(|entry| &entry.files).ok_or_else(|| CreateError::Missing(id))
+        entry.map(|entry| &entry.files).ok_or(CreateError::Missing(id))
     }
     pub fn file(&self, id: Id, path: &str) -> Result<&'e str, CreateError> {
-        self.files(id)?.get(path).map(String::as_str).ok_or_else(|| CreateError::Missing(id))
+        self.files(id)?.get(path).map(String::as_str).ok_or(CreateError::Missing(id))
     }
 }
 
