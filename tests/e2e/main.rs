@@ -6,6 +6,7 @@ mod handoff;
 mod machine;
 mod masters;
 mod seeds;
+mod trust;
 mod words;
 
 use anyhow::{Context, Result};
@@ -98,6 +99,7 @@ fn seeded(suite: &mut Suite) {
         }
     };
     // While the bootstrap node lives: what the seeds' readers type there.
+    trust::while_booting(suite, &lab);
     seeds::on_bootstrap(suite, &lab);
     let grown = suite.check("a_cluster_grows_with_seeded_images", || finish(up));
     if !grown {
@@ -107,6 +109,7 @@ fn seeded(suite: &mut Suite) {
     machine::checks(suite, &lab);
     handoff::checks(suite, &lab);
     clients::checks(suite, &lab);
+    trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);
     masters::checks(suite, &lab);
     suite.check("lab_up_twice_is_harmless", || {

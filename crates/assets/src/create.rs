@@ -81,6 +81,10 @@ fn run(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<O
         consumed.extend(paths);
     }
     consumed.into_iter().for_each(|path| change.remove(path));
+    if wanted.contains(&graph::NODE_POINTERS) {
+        // Of machines that are gone, or of an earlier run that was not open.
+        store.nodes()?.iter().for_each(|path| change.remove(path));
+    }
     change.write(state::FILE, &state::to_json(&engine.state())?);
     for id in wanted.iter().filter(|id| **id != KEY_PARAMETERS) {
         engine.made().files(id)?.iter().for_each(|(path, contents)| change.write(path, contents));

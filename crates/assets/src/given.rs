@@ -8,7 +8,7 @@ use crate::yaml::to_yaml;
 use crate::{CreateError, Message, Options, Target, USER, expiry, machine_config, make, pointer, shape};
 use seedling_pki::table::{self, Signer};
 use seedling_pki::{CertKey, KeyAlgorithm, KeyPair, PkiError, check_signer, keypair_of, rsa_keypair};
-use seedling_types::{Inventory, ReleaseInfo};
+use seedling_types::{Host, Inventory, ReleaseInfo};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
@@ -28,6 +28,8 @@ pub struct Given<'a> {
     config_on_disk: bool,
     pub inventory: Option<Inventory>,
     hosts: Option<String>,
+    /// By machine; none for a server that is open to everybody.
+    tokens: Files,
     pub release: Option<String>,
     pub version: String,
     keys: KeyAlgorithm,
@@ -71,6 +73,8 @@ impl<'a> Given<'a> {
         let Some(config) = config.filter(|_| problems.is_empty()) else {
             return Err(CreateError::Config { target, problems });
         };
+        let tokens =
+            tokens(inventory.as_ref().filter(|_| !options.open), |host| known(graph::NODE_TOKENS, host));
         let normalised = to_yaml(&config.merged)?;
         let bootstraps = matches!(target, Target::IgnitionConfigs | Target::SingleNodeIgnitionConfig);
         let known_already = old.contains_key(&format!("*{}", graph::SERVICE_ACCOUNT));
@@ -86,6 +90,7 @@ impl<'a> Given<'a> {
             config_on_disk,
             inventory,
             hosts,
+            tokens,
             release,
             version,
             keys,
@@ -102,8 +107,21 @@ impl<'a> Given<'a> {
         }
         let text =
             "There is no hosts.yaml: the bootstrap node will wait for one in /opt/openshift/hosts.yaml";
-        if bootstraps && self.inventory.is_none() {
-            warnings.push(Message::warning(text));
+        match &self.inventory {
+            None if bootstraps => {
+                warnings.push(Message::warning(text));
+                if !self.options.open {
+                    let open = "Without hosts.yaml the machine-config server will answer whoever reaches it";
+                    warnings.push(Message::warning(open));
+                }
+            }
+            Some(inventory) if bootstraps && !self.options.open && inventory.load_balancers.is_empty() => {
+                warnings.push(Message::warning(
+                    "hosts.yaml names no loadBalancers: machines must reach the machine-config server directly; behind a balancer \
+                     that is not named they are refused",
+                ));
+            }
+            _ => {}
         }
         warnings
     }
@@ -198,6 +216,7 @@ impl Workshop for Given<'_> {
                 Ok(Some(Found { files, consumed, insisted: false }))
             }
             graph::INVENTORY => Ok(self.kept("hosts.yaml", self.hosts.as_ref())),
+            graph::NODE_TOKENS => Ok(Some(Found { files: self.tokens.clone(), ..Found::default() })),
             graph::RELEASE => Ok(self.kept("release.json", self.release.as_ref())),
             graph::BOUND_SERVICE_ACCOUNT => self.bound_key(),
             graph::OPENSHIFT_INSTALL => self.file("openshift/openshift-install-manifests.yaml"),
@@ -242,6 +261,15 @@ fn read_hosts(store: &Store, options: &Options) -> Result<Option<String>, Create
         },
         None => store.read("hosts.yaml"),
     }
+}
+
+/// One token a machine of the inventory, kept from run to run: pointers already handed out stay good.
+fn tokens(inventory: Option<&Inventory>, known: impl Fn(&str) -> Option<String>) -> Files {
+    let token = |host: &Host| {
+        let token = known(&host.name).or_else(|| serde_json::to_string(&pointer::new_token()).ok());
+        Some((host.name.clone(), token?))
+    };
+    inventory.into_iter().flat_map(pointer::joining).filter_map(token).collect()
 }
 
 /// The node OS stream that goes with a version.

@@ -31,6 +31,7 @@ pub use graph::dot;
 pub use inspect::{Listed, certificates, in_kubeconfig};
 pub use kubeconfig::lab_kubeconfig;
 pub use overrides::ignore as version_overrides;
+pub use pointer::{new_token, node_file, node_pointer};
 pub use store::{Disk, Files, Folder};
 
 use seedling_pki::KeyAlgorithm;
@@ -80,6 +81,8 @@ pub struct Options {
     pub refresh: bool,
     /// Who runs this, as noted in the cluster.
     pub invoker: String,
+    /// The machine-config server answers whoever reaches it, as upstream's: no tokens.
+    pub open: bool,
     /// FIPS clusters are let through, although this program is not FIPS-capable.
     pub skip_host_crypto: bool,
 }
@@ -96,6 +99,7 @@ impl Default for Options {
             own_signers: set("OPENSHIFT_INSTALL_LOAD_CLUSTER_CERTS").is_some_and(|value| value == "true"),
             refresh: false,
             invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| USER.into()),
+            open: false,
             skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION").is_some(),
         }
     }

@@ -12,7 +12,10 @@ use crate::yaml::to_yaml;
 use crate::{CreateError, Message, machine_config, manifests, overrides, pointer, shape};
 use seedling_pki::table::{self, Cluster};
 use seedling_pki::{CertKey, KeyPair, bundle, ssh_keypair};
+use seedling_types::NodeToken;
+use seedling_types::admission::{Admission, Issued};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use time::format_description::well_known::Rfc3339;
 
 pub fn make(given: &Given, id: Id, made: &Made, say: &mut Vec<Message>) -> Result<Files, CreateError> {
@@ -54,6 +57,7 @@ pub fn make(given: &Given, id: Id, made: &Made, say: &mut Vec<Message>) -> Resul
             return Err(CreateError::Release(format!("there is no {}", path.display())));
         }
         graph::INVENTORY => Files::new(),
+        graph::NODE_POINTERS => node_pointers(given, made)?,
         graph::BOOTSTRAP | graph::IN_PLACE => bootstrap(given, id, made)?,
         graph::METADATA => {
             let metadata = metadata(config, &Identity::of(made)?);
@@ -184,6 +188,31 @@ fn of_role(
     Ok(one(&path, &to_yaml(&machine_config::of_pointer(of.pool, added))?))
 }
 
+/// The same as the role's, with the machine's own token.
+fn node_pointers(given: &Given, made: &Made) -> Result<Files, CreateError> {
+    let (host, root_ca) = (shape::pointer_host(&given.config), pair(made, "root-ca")?.cert);
+    let tokens = made.files(graph::NODE_TOKENS)?;
+    let mut files = Files::new();
+    for machine in given.inventory.iter().flat_map(pointer::joining) {
+        if let Some(token) = tokens.get(&machine.name) {
+            let own = pointer::own_pointer(&host, machine.role, &root_ca, &serde_json::from_str(token)?);
+            files.insert(pointer::node_file(&machine.name), serde_json::to_string(&own)?);
+        }
+    }
+    Ok(files)
+}
+
+/// What the machine-config server knows of the tokens: their digests.
+fn admission(made: &Made) -> Result<Admission, CreateError> {
+    let tokens = made.files(graph::NODE_TOKENS)?;
+    let mut nodes = BTreeMap::new();
+    for (name, token) in tokens {
+        let token: NodeToken = serde_json::from_str(token)?;
+        nodes.insert(name.clone(), Issued { sha256: token.digest(), spent: None });
+    }
+    Ok(Admission { open: tokens.is_empty(), nodes })
+}
+
 fn kubeconfig(given: &Given, id: Id, made: &Made) -> Result<Files, CreateError> {
     let row = kubeconfig::ROWS.iter().find(|row| row.id == id).ok_or(CreateError::Missing(id))?;
     let ca = table::BUNDLES.iter().find(|b| b.file == row.bundle).map_or(id, |b| b.asset);
@@ -200,7 +229,13 @@ fn kubeconfig(given: &Given, id: Id, made: &Made) -> Result<Files, CreateError> 
 fn bootstrap(given: &Given, id: Id, made: &Made) -> Result<Files, CreateError> {
     let release = parse_release(made.file(graph::RELEASE, "release.json")?)?;
     let inventory = given.inventory.as_ref();
-    let inputs = bootstrap::Inputs { config: &given.config, made, release: &release, inventory };
+    let inputs = bootstrap::Inputs {
+        config: &given.config,
+        made,
+        release: &release,
+        inventory,
+        admission: &admission(made)?,
+    };
     let config = bootstrap::config(&inputs)?;
     if id == graph::BOOTSTRAP {
         return Ok(one("bootstrap.ign", &serde_json::to_string(&config)?));

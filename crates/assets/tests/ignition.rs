@@ -6,9 +6,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use common::{Assets, HOSTS, SEED, cases, data};
 use seedling_assets::{Target, lab_kubeconfig};
 use seedling_ignition::Config;
+use seedling_types::Admission;
+use seedling_types::admission::digest;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 fn made() -> Assets {
@@ -33,7 +36,7 @@ fn files(assets: &Assets) -> BTreeMap<String, (u32, String)> {
 #[test]
 fn the_real_validator_accepts_every_file() {
     let assets = made();
-    for name in ["bootstrap.ign", "master.ign", "worker.ign"] {
+    for name in ["bootstrap.ign", "master.ign", "worker.ign", "nodes/master01.ign"] {
         let run = Command::new("ignition-validate").arg(assets.path(name)).output();
         let run = run.expect("ignition-validate must be installed (Debian package ignition)");
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
@@ -120,6 +123,7 @@ fn what_the_native_profile_adds() {
         [
             "/opt/openshift/hosts.yaml",
             "/opt/openshift/manifests/00_openshift-machine-api-ns.yaml",
+            "/opt/openshift/node-tokens.json",
             "/opt/openshift/release.json"
         ]
     );
@@ -183,6 +187,48 @@ fn pointer_configs() {
             format!("/opt/openshift/openshift/99_openshift-cluster-api_{role}-user-data-secret.yaml");
         assert!(files(&assets)[&secret].1.contains(&STANDARD.encode(&want)));
     }
+}
+
+#[test]
+fn each_machine_has_a_pointer_and_a_token_of_its_own() {
+    let assets = made();
+    let admission: Admission =
+        serde_json::from_str(&files(&assets)["/opt/openshift/node-tokens.json"].1).unwrap();
+    assert_eq!(files(&assets)["/opt/openshift/node-tokens.json"].0, 0o600);
+    assert!(!admission.open);
+    assert_eq!(admission.nodes.keys().collect::<Vec<_>>(), ["master01", "master02", "master03"]);
+    let everything_else: String =
+        ["bootstrap.ign", "master.ign", "worker.ign", "metadata.json"].map(|f| assets.read(f)).concat();
+    let role: Value = serde_json::from_str(&assets.read("master.ign")).unwrap();
+    for (name, issued) in &admission.nodes {
+        let path = assets.path(&format!("nodes/{name}.ign"));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let mut own: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let merge = own["ignition"]["config"]["merge"][0].as_object_mut().unwrap();
+        let headers = merge.remove("httpHeaders").unwrap();
+        let token = headers[0]["value"].as_str().unwrap().strip_prefix("Bearer ").unwrap();
+        assert_eq!(headers[0]["name"], "Authorization");
+        assert_eq!((token.len(), &digest(token)), (64, &issued.sha256));
+        assert!(!everything_else.contains(token));
+        assert_eq!(own, role, "otherwise it is the role's");
+    }
+    let before = assets.read("nodes/master01.ign");
+    assets.create(Target::IgnitionConfigs).unwrap();
+    assert_eq!(assets.read("nodes/master01.ign"), before, "a second run changes nothing");
+}
+
+#[test]
+fn an_open_server_needs_no_tokens() {
+    let mut assets = made();
+    assets.open = true;
+    assets.create(Target::IgnitionConfigs).unwrap();
+    assert_eq!(files(&assets)["/opt/openshift/node-tokens.json"].1, r#"{"open":true}"#);
+    assert!(!assets.tree().iter().any(|path| path.starts_with("nodes/")));
+    // Without an inventory nobody knows whom to give a token, and that is said.
+    let assets = Assets::of_case(SEED);
+    let outcome = assets.create(Target::IgnitionConfigs).unwrap();
+    assert!(outcome.messages.iter().any(|m| m.text.contains("will answer whoever reaches it")));
+    assert_eq!(files(&assets)["/opt/openshift/node-tokens.json"].1, r#"{"open":true}"#);
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn consuming(names: &[&str]) -> Vec<String> {
 fn said(assets: &Assets, target: Target, want: &[&str], consumed: &[&str]) {
     let mut got = assets.said(target);
     got.remove(NO_HOSTS);
+    got.remove("warning: Without hosts.yaml the machine-config server will answer whoever reaches it");
     let want: BTreeSet<_> = want.iter().map(|line| line.to_string()).chain(consuming(consumed)).collect();
     assert_eq!(got, want);
 }
@@ -155,10 +156,10 @@ fn manifests_that_are_none() {
     let warning = format!("failed to unmarshal file openshift/bad.yaml: {why}");
     refused(&assets, Some(&warning), &format!("could not unmarshal \"openshift/bad.yaml\": {why}"));
 
-    assets.write("openshift/bad.yaml", "a: [}\n");
-    let lines = assets.create(IgnitionConfigs).unwrap_err().lines();
-    let start = "failed to unmarshal file openshift/bad.yaml: error converting YAML to JSON: yaml: line 1: ";
-    assert!(lines[0].0 == "warning" && lines[0].1.starts_with(start), "{lines:?}");
+    assets.write("openshift/bad.yaml", "a: 1\nb: [}\n");
+    let why = "error converting YAML to JSON: yaml: line 1: did not find expected node content";
+    let warning = format!("failed to unmarshal file openshift/bad.yaml: {why}");
+    refused(&assets, Some(&warning), &format!("could not unmarshal \"openshift/bad.yaml\": {why}"));
 }
 
 #[test]

@@ -4,7 +4,8 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    certs, create, explain, graph, helper, init, kubectl, lab, node, operator, release, version, wait_for,
+    certs, create, csr, explain, graph, helper, init, kubectl, lab, node, node_reissue, operator, release,
+    version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -43,6 +44,11 @@ enum Command {
     /// Wait until a cluster has grown
     #[command(subcommand)]
     WaitFor(wait_for::WaitForCommand),
+    /// List certificate signing requests: who asked for what, what became of it, and why
+    Csr(csr::CsrArgs),
+    /// Let a machine that was installed anew into the cluster again
+    #[command(name = "node", subcommand)]
+    Machine(node_reissue::MachineCommand),
     /// The payload's own kubectl on a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),
     /// Serve what machines boot from: DHCP, DNS, HTTP, load balancer, registry
@@ -80,6 +86,8 @@ fn main() -> ExitCode {
             Command::Release(command) => done(release::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
+            Command::Csr(args) => done(csr::run(args).await),
+            Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Kubectl(args) => kubectl::run(args),
             Command::Helper(command) => done(helper::run(command).await),
             Command::Version(args) => done(version::run(args)),

@@ -1,12 +1,15 @@
 //! etcd's members: list, add as learner, promote, move the leader, remove.
 
 use crate::ClusterError;
-use etcd_client::{Certificate, Client, ConnectOptions, Identity, MemberAddOptions, TlsOptions};
+use etcd_client::{
+    Certificate, Client, Compare, CompareOp, ConnectOptions, Identity, MemberAddOptions, PutOptions,
+    TlsOptions, Txn, TxnOp, TxnOpResponse,
+};
 use serde::Serialize;
 use std::time::Duration;
 
 /// Client certificate and the CA of the members.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EtcdTls {
     pub ca: String,
     pub cert: String,
@@ -91,9 +94,43 @@ impl Etcd {
         })
     }
 
+    /// Puts `value` under `key`, if nothing is there or `over` is; otherwise tells what is. It goes by itself after `seconds`.
+    pub async fn claim(
+        &mut self,
+        key: &str,
+        value: &str,
+        over: Option<&str>,
+        seconds: i64,
+    ) -> Result<Claim, ClusterError> {
+        let lease = self.client.lease_grant(seconds, None).await.map_err(|e| self.failed(e))?.id();
+        let free = match over {
+            None => Compare::create_revision(key, CompareOp::Equal, 0),
+            Some(over) => Compare::value(key, CompareOp::Equal, over),
+        };
+        let put = TxnOp::put(key, value, Some(PutOptions::new().with_lease(lease)));
+        let txn = Txn::new().when([free]).and_then([put]).or_else([TxnOp::get(key, None)]);
+        let answer = self.client.txn(txn).await.map_err(|e| self.failed(e))?;
+        if answer.succeeded() {
+            return Ok(Claim::Mine);
+        }
+        self.client.lease_revoke(lease).await.map_err(|e| self.failed(e))?;
+        let holder = answer.op_responses().into_iter().find_map(|r| match r {
+            TxnOpResponse::Get(found) => found.kvs().first()?.value_str().ok().map(String::from),
+            _ => None,
+        });
+        Ok(Claim::Held(holder))
+    }
+
     fn failed(&self, source: etcd_client::Error) -> ClusterError {
         ClusterError::Etcd { endpoints: self.endpoints.clone(), source: Box::new(source) }
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    Mine,
+    /// By whom; nobody, if it was let go meanwhile.
+    Held(Option<String>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

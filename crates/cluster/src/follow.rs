@@ -7,8 +7,9 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// After a failed list or watch; a kind may not be served yet, an API server may be on its way out.
 const RETRY: Duration = Duration::from_millis(250);
@@ -47,6 +48,7 @@ impl Selection {
 /// Ends its watch when dropped.
 pub struct Followed {
     pub state: watch::Receiver<Snapshot>,
+    sender: watch::Sender<Snapshot>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -59,21 +61,58 @@ impl Drop for Followed {
 impl Followed {
     /// The next state; at once if there is one not yet seen.
     pub async fn next(&mut self) -> Snapshot {
-        // The sender lives as long as the task, which only ends with self.
+        // The sender lives as long as self.
         let _ = self.state.changed().await;
         self.state.borrow_and_update().clone()
     }
     pub fn now(&self) -> Snapshot {
         self.state.borrow().clone()
     }
+    /// An object just written, known before the watch tells.
+    pub(crate) fn put(&self, object: Value) {
+        self.sender.send_if_modified(|s| s.insert(object));
+    }
+}
+
+impl Snapshot {
+    /// Events come late: an older state never replaces a newer one.
+    fn insert(&mut self, object: Value) -> bool {
+        let key = key(&object);
+        let newer = self.objects.get(&key).is_none_or(|known| version(known) < version(&object));
+        if newer {
+            self.objects.insert(key, object);
+        }
+        newer
+    }
+    fn remove(&mut self, object: &Value) -> bool {
+        let key = key(object);
+        let newer = self.objects.get(&key).is_some_and(|known| version(known) <= version(object));
+        newer && self.objects.remove(&key).is_some()
+    }
+}
+
+fn key(object: &Value) -> String {
+    let field = |path: &str| object.pointer(path).and_then(Value::as_str);
+    let name = field("/metadata/name").unwrap_or_default();
+    field("/metadata/namespace").map(|ns| format!("{ns}/{name}")).unwrap_or_else(|| name.into())
+}
+
+fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
 pub fn follow(client: &Client, selection: Selection) -> Followed {
-    let (sender, state) = watch::channel(Snapshot::default());
-    Followed { state, task: tokio::spawn(run(client.clone(), selection, sender)) }
+    follow_and_wake(client, selection, Arc::default())
 }
 
-async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapshot>) {
+/// Also wakes who waits for one of many.
+pub(crate) fn follow_and_wake(client: &Client, selection: Selection, wake: Arc<Notify>) -> Followed {
+    let (sender, state) = watch::channel(Snapshot::default());
+    let task = tokio::spawn(run(client.clone(), selection, sender.clone(), wake));
+    Followed { state, sender, task }
+}
+
+async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapshot>, wake: Arc<Notify>) {
     let failed = |error: String| sender.send_if_modified(|s| s.error.replace(error.clone()) != Some(error));
     let api = loop {
         match api(&client, selection.api_version, selection.kind, selection.namespace.as_deref()).await {
@@ -90,32 +129,50 @@ async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapsho
         match event {
             Ok(Event::Init) => listing.clear(),
             Ok(Event::InitApply(object)) => {
-                drop(entry(object).map(|(key, value)| listing.insert(key, value)))
+                let Ok(object) = value(object) else { continue };
+                listing.insert(key(&object), object);
             }
             Ok(Event::InitDone) => sender.send_modify(|s| {
                 *s = Snapshot { synced: true, objects: std::mem::take(&mut listing), error: None };
             }),
             Ok(Event::Apply(object)) => {
-                let Ok((key, value)) = entry(object) else { continue };
-                sender.send_modify(|s| {
-                    s.objects.insert(key, value);
-                    s.error = None;
-                })
+                let Ok(object) = value(object) else { continue };
+                sender.send_if_modified(|s| s.error.take().is_some() | s.insert(object));
             }
             Ok(Event::Delete(object)) => {
-                let Ok((key, _)) = entry(object) else { continue };
-                sender.send_modify(|s| drop(s.objects.remove(&key)))
+                let Ok(object) = value(object) else { continue };
+                sender.send_if_modified(|s| s.remove(&object));
             }
             Err(e) => {
                 failed(e.to_string());
                 tokio::time::sleep(RETRY).await;
             }
         }
+        wake.notify_one();
     }
 }
 
-fn entry(object: kube::api::DynamicObject) -> Result<(String, Value), ClusterError> {
+fn value(object: kube::api::DynamicObject) -> Result<Value, ClusterError> {
     let name = object.name_any();
-    let key = object.namespace().map(|ns| format!("{ns}/{name}")).unwrap_or_else(|| name.clone());
-    Ok((key, serde_json::to_value(object).map_err(|_| ClusterError::Malformed(name))?))
+    serde_json::to_value(object).map_err(|_| ClusterError::Malformed(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn late_news_do_not_undo_newer_ones() {
+        let object =
+            |version: &str| json!({"metadata": {"namespace": "ns", "name": "a", "resourceVersion": version}});
+        let mut snapshot = Snapshot::default();
+        assert!(snapshot.insert(object("9")));
+        assert!(!snapshot.insert(object("8")));
+        assert!(!snapshot.remove(&object("8")));
+        assert!(snapshot.insert(object("10")));
+        assert_eq!(snapshot.objects["ns/a"]["metadata"]["resourceVersion"], "10");
+        assert!(snapshot.remove(&object("11")));
+        assert!(snapshot.objects.is_empty());
+    }
 }

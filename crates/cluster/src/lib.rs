@@ -2,6 +2,7 @@
 //!
 //! In: a kubeconfig or a service account; objects as JSON values. Out: the cluster changed, or an error that names the object.
 
+mod cache;
 mod connect;
 pub mod etcd;
 pub mod follow;
@@ -9,6 +10,7 @@ pub mod lease;
 mod objects;
 pub mod operator_status;
 
+pub use cache::Cache;
 pub use connect::{connect, connect_yaml};
 pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
 
@@ -24,6 +26,8 @@ pub enum ClusterError {
     Malformed(String),
     #[error("the API serves no {kind} in {api_version} yet")]
     NoMapping { api_version: String, kind: String },
+    #[error("watching {kind}: {error}")]
+    NotHeard { kind: String, error: String },
     #[error("etcd at {endpoints}: {source}")]
     Etcd { endpoints: String, source: Box<etcd_client::Error> },
 }

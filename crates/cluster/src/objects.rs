@@ -83,12 +83,12 @@ pub async fn apply(client: &Client, manager: &str, object: &Value) -> Result<Val
 }
 
 /// Server-side apply of the status subresource.
-pub async fn patch_status(client: &Client, manager: &str, object: &Value) -> Result<(), ClusterError> {
+pub async fn patch_status(client: &Client, manager: &str, object: &Value) -> Result<Value, ClusterError> {
     let p = parts(object)?;
     let api = api(client, p.api_version, p.kind, p.namespace).await?;
     let params = PatchParams::apply(manager).force();
     let patched = api.patch_status(p.name, &params, &Patch::Apply(object)).await;
-    patched.map(drop).map_err(|e| failed(format!("writing the status of {}", describe(object)), e))
+    value(patched.map_err(|e| failed(format!("writing the status of {}", describe(object)), e))?)
 }
 
 /// Creates what is not there; what is there is left alone, but for a status the live object lacks. True: it was created.

@@ -1,7 +1,6 @@
 //! ClusterOperators: what an operator says of itself, with transition times that only move when a status does.
 
-use crate::{ClusterError, apply, get, patch_status};
-use kube::Client;
+use crate::{Cache, ClusterError, patch_status};
 use serde_json::{Value, json};
 
 const API_VERSION: &str = "config.openshift.io/v1";
@@ -32,8 +31,8 @@ pub struct Report {
 }
 
 /// Writes the ClusterOperator; creates it when it is missing. Nothing is sent when nothing changed.
-pub async fn report(client: &Client, report: &Report) -> Result<(), ClusterError> {
-    let live = get(client, API_VERSION, "ClusterOperator", None, &report.name).await?;
+pub async fn report(cache: &Cache, report: &Report) -> Result<(), ClusterError> {
+    let live = cache.get(API_VERSION, "ClusterOperator", None, &report.name).await?;
     let identity =
         json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": report.name}});
     let live = match live {
@@ -42,7 +41,7 @@ pub async fn report(client: &Client, report: &Report) -> Result<(), ClusterError
             // The schema asks for a spec, though an operator has nothing to say there.
             let mut object = identity.clone();
             object["spec"] = json!({});
-            apply(client, "seedling-operator", &object).await?
+            cache.apply("seedling-operator", &object).await?
         }
     };
     let before = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -55,7 +54,15 @@ pub async fn report(client: &Client, report: &Report) -> Result<(), ClusterError
     }
     let mut object = identity;
     object["status"] = status;
-    patch_status(client, "seedling-operator", &object).await
+    cache.put(&patch_status(&cache.client, "seedling-operator", &object).await?);
+    Ok(())
+}
+
+/// What an earlier instance of this operator said.
+pub async fn said_available(cache: &Cache, name: &str) -> Result<bool, ClusterError> {
+    let live = cache.get(API_VERSION, "ClusterOperator", None, name).await?.unwrap_or_default();
+    let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    Ok(conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True"))
 }
 
 fn status(report: &Report, before: &[Value], versions_before: &Value, now: &str) -> Value {

@@ -1,6 +1,8 @@
 //! etcd: the bootstrap member's pod, the masters' pod, and the config file a joining member starts with.
 
-use crate::pod::{Place, RESOURCES, StaticPod, host_path, mount, probe, resources_volume};
+use crate::pod::{
+    Place, RESOURCES, StaticPod, host_path, mount, probe, resources_volume, seedling_mount, seedling_volume,
+};
 use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
@@ -80,14 +82,14 @@ pub fn config(
 }
 
 /// `etcdctl` in the container works as it is: the seeds' own commands name no certificate.
-fn container(release: &ReleaseInfo, place: Place, config_file: String) -> Result<Value, MissingComponent> {
+fn container(release: &ReleaseInfo, place: Place, command: Value) -> Result<Value, MissingComponent> {
     let f = files(place);
     let env = |name: &str, value: String| json!({"name": name, "value": value});
     Ok(json!({
         "name": "etcd",
         "image": release.image("etcd")?,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["etcd", format!("--config-file={config_file}")],
+        "command": command,
         "env": [
             env("ETCDCTL_CACERT", f.ca),
             env("ETCDCTL_CERT", format!("{}/etcd-peer-{}.crt", f.certs, f.host)),
@@ -98,7 +100,6 @@ fn container(release: &ReleaseInfo, place: Place, config_file: String) -> Result
         "volumeMounts": [
             mount("resources", RESOURCES, true),
             mount("data", paths::ETCD_DATA, false),
-            mount("join", JOIN_DIR, true),
         ],
         "readinessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/readyz", 1, 3),
         "livenessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 10, 6),
@@ -112,16 +113,18 @@ pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Value, MissingComponent> {
         namespace: NS_ETCD,
         app: "etcd",
         place: Place::Bootstrap,
-        init_containers: vec![],
-        containers: vec![container(release, Place::Bootstrap, format!("{RESOURCES}/etcd.yaml"))?],
+        containers: vec![container(release, Place::Bootstrap, json!(["etcd", config_flag(RESOURCES)]))?],
         volumes: vec![
             host_path("resources", BOOTSTRAP_RESOURCES, "Directory"),
             host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
-            json!({"name": "join", "emptyDir": {}}),
         ],
         grace_seconds: 30,
     };
     Ok(pod.manifest())
+}
+
+fn config_flag(dir: &str) -> String {
+    format!("--config-file={dir}/etcd.yaml")
 }
 
 /// A master's member: it waits until it is on the member list, then starts with the list as it is (never as a new cluster).
@@ -129,29 +132,35 @@ pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Value, MissingComponent> {
 /// `peers`: `name=address` of bootstrap and all masters of the inventory.
 pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result<Value, MissingComponent> {
     let peers: Vec<_> = peers.iter().map(|(name, ip)| format!("{name}={ip}")).collect();
-    let join = json!({
-        "name": "etcd-join",
-        "image": release.image("seedling")?,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/usr/bin/seedling", "etcd-join", "--name=NODE_NAME", "--address=NODE_IP",
-            format!("--peers={}", peers.join(",")), format!("--resources={RESOURCES}"), format!("--out={JOIN_DIR}/etcd.yaml")],
-        "volumeMounts": [
-            mount("resources", RESOURCES, true),
-            mount("data", paths::ETCD_DATA, false),
-            mount("join", JOIN_DIR, false),
-        ],
-    });
+    let command = json!([
+        paths::NODE_SEEDLING,
+        "etcd-join",
+        "--name=NODE_NAME",
+        "--address=NODE_IP",
+        format!("--peers={}", peers.join(",")),
+        format!("--resources={RESOURCES}"),
+        format!("--out={JOIN_DIR}/etcd.yaml"),
+        "--",
+        "etcd",
+        config_flag(JOIN_DIR)
+    ]);
+    let mut etcd = container(release, Place::Master, command)?;
+    // It waits its turn before it becomes etcd: no reason to kill it.
+    etcd["startupProbe"] = probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 1, 1800);
+    if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
+        mounts.extend([mount("join", JOIN_DIR, false), seedling_mount()]);
+    }
     let pod = StaticPod {
         name: "etcd".into(),
         namespace: NS_ETCD,
         app: "etcd",
         place: Place::Master,
-        init_containers: vec![join],
-        containers: vec![container(release, Place::Master, format!("{JOIN_DIR}/etcd.yaml"))?],
+        containers: vec![etcd],
         volumes: vec![
             resources_volume(Place::Master, POD_CONFIGMAP),
             host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
             json!({"name": "join", "emptyDir": {}}),
+            seedling_volume(),
         ],
         grace_seconds: 30,
     };

@@ -1,10 +1,13 @@
 //! kube-apiserver: one table of files and one of flags, for the bootstrap node and for the masters.
 
 use crate::ClusterConfig;
-use crate::pod::{FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume};
+use crate::pod::{
+    FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume, seedling_mount,
+    seedling_volume,
+};
 use seedling_types::names::NS_KAS;
 use seedling_types::release::MissingComponent;
-use seedling_types::{ReleaseInfo, ports};
+use seedling_types::{ReleaseInfo, paths, ports};
 use serde_json::{Value, json};
 
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
@@ -120,28 +123,29 @@ pub fn pod(
         "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}},
         "volumeMounts": [mount("resources", RESOURCES, true)],
     });
-    let mut init_containers = vec![];
+    let mut volumes = vec![resources_volume(place, POD_CONFIGMAP)];
     if place == Place::Master {
         container["readinessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/readyz", 1, 2);
-        container["startupProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez", 1, 120);
+        container["startupProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez", 1, 1800);
         container["livenessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez?exclude=etcd", 10, 3);
         // Beside a learner the server would exit after 20 s and fall into crash back-off.
-        init_containers.push(json!({
-            "name": "wait-for-etcd",
-            "image": release.image("seedling")?,
-            "imagePullPolicy": "IfNotPresent",
-            "command": ["/usr/bin/seedling", "etcd-wait", format!("--resources={RESOURCES}")],
-            "volumeMounts": [mount("resources", RESOURCES, true)],
-        }));
+        container["command"] = json!([
+            paths::NODE_SEEDLING,
+            "etcd-wait",
+            format!("--resources={RESOURCES}"),
+            "--",
+            "kube-apiserver"
+        ]);
+        container["volumeMounts"] = json!([mount("resources", RESOURCES, true), seedling_mount()]);
+        volumes.push(seedling_volume());
     }
     let pod = StaticPod {
         name: if place == Place::Bootstrap { "bootstrap-kube-apiserver" } else { "kube-apiserver" }.into(),
         namespace: NS_KAS,
         app: "openshift-kube-apiserver",
         place,
-        init_containers,
         containers: vec![container],
-        volumes: vec![resources_volume(place, POD_CONFIGMAP)],
+        volumes,
         grace_seconds: 60,
     };
     Ok(pod.manifest())

@@ -73,7 +73,6 @@ pub fn pod(config: &ClusterConfig, release: &ReleaseInfo, place: Place) -> Resul
         namespace: if place == Place::Bootstrap { "kube-system" } else { NS_KCM },
         app: "kube-controller-manager",
         place,
-        init_containers: vec![],
         containers: vec![container],
         volumes: vec![resources_volume(place, POD_CONFIGMAP)],
         grace_seconds: 30,

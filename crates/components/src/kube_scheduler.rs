@@ -46,7 +46,6 @@ pub fn pod(release: &ReleaseInfo, place: Place) -> Result<Value, MissingComponen
         namespace: if place == Place::Bootstrap { "kube-system" } else { NS_SCHEDULER },
         app: "openshift-kube-scheduler",
         place,
-        init_containers: vec![],
         containers: vec![container],
         volumes: vec![resources_volume(place, POD_CONFIGMAP)],
         grace_seconds: 30,

@@ -1,5 +1,6 @@
 //! What all control-plane pods share: host network, host paths, the two places they run.
 
+use seedling_types::paths;
 use serde_json::{Value, json};
 
 /// Where in its container every control-plane program finds its certificates and configs.
@@ -39,6 +40,15 @@ pub fn mount(name: &str, path: &str, read_only: bool) -> Value {
     json!({"name": name, "mountPath": path, "readOnly": read_only})
 }
 
+/// The node's own seedling, for a container of another image. See [`paths::NODE_SEEDLING`].
+pub fn seedling_volume() -> Value {
+    host_path("seedling", paths::NODE_SEEDLING, "File")
+}
+
+pub fn seedling_mount() -> Value {
+    mount("seedling", paths::NODE_SEEDLING, true)
+}
+
 /// Where the resources of a component lie on the host.
 pub fn resources_volume(place: Place, pod_configmap: &str) -> Value {
     match place {
@@ -55,7 +65,6 @@ pub struct StaticPod {
     pub namespace: &'static str,
     pub app: &'static str,
     pub place: Place,
-    pub init_containers: Vec<Value>,
     pub containers: Vec<Value>,
     pub volumes: Vec<Value>,
     pub grace_seconds: u32,
@@ -68,7 +77,7 @@ impl StaticPod {
         if self.place == Place::Master {
             labels["revision"] = json!("REVISION");
         }
-        let mut pod = json!({
+        json!({
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
@@ -80,11 +89,7 @@ impl StaticPod {
                 "containers": self.containers,
                 "volumes": self.volumes,
             }
-        });
-        if !self.init_containers.is_empty() {
-            pod["spec"]["initContainers"] = json!(self.init_containers);
-        }
-        pod
+        })
     }
 }
 

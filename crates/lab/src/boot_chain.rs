@@ -15,15 +15,21 @@ pub enum Position {
     IgnitionRefused { status: u16 },
     /// It has the pointer config, but never reached the machine-config server it points at.
     NoMcsFetch,
+    /// It starts from its pointer config again and again: the machine-config server gives it nothing.
+    McsRefused,
     /// All it asks for on first boot was fetched.
     Fetched,
 }
+
+/// A machine whose Ignition gave up starts again with its pointer; once may be a power cut.
+const REFUSED_AFTER: u32 = 3;
 
 /// The furthest point the events prove. A machine that boots again does not fall back.
 pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
     let mut dhcp = false;
     let mut ignition = None;
     let mut mcs = false;
+    let mut again = 0;
     for event in events {
         match &event.what {
             HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
@@ -32,7 +38,14 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
             HelperEventKind::Http { path, status, remote, .. }
                 if *remote == host.address && path.starts_with("/ign/") =>
             {
+                again += u32::from(mcs);
                 ignition = if ignition == Some(200) { ignition } else { Some(*status) };
+            }
+            // Node software is what a config asks for.
+            HelperEventKind::Http { path, remote, .. }
+                if *remote == host.address && path.starts_with("/bin/") =>
+            {
+                again = 0
             }
             HelperEventKind::Connection { port, remote, .. } if *remote == host.address => {
                 mcs |= *port == ports::MCS
@@ -43,6 +56,7 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
     match (ignition, host.role) {
         // The bootstrap node's config is whole: it asks no machine-config server, it becomes one.
         (Some(200), Role::Bootstrap) => Position::Fetched,
+        (Some(200), _) if again >= REFUSED_AFTER => Position::McsRefused,
         (Some(200), _) if mcs => Position::Fetched,
         (Some(200), _) => Position::NoMcsFetch,
         (Some(status), _) => Position::IgnitionRefused { status },
@@ -64,6 +78,12 @@ impl Position {
             }
             Position::NoMcsFetch => {
                 format!("has its pointer config, has not reached the machine-config server on {}", ports::MCS)
+            }
+            Position::McsRefused => {
+                let log = seedling_types::paths::MCS_AUDIT_LOG;
+                format!(
+                    "asks the machine-config server in vain (`lab exec bootstrap -- tail {log}`, then the masters)"
+                )
             }
             Position::Fetched => "fetched its configuration".into(),
         }
@@ -106,6 +126,7 @@ mod tests {
     #[test]
     fn the_furthest_point_is_named() {
         let other = Ipv4Addr::new(192, 168, 100, 12);
+        let software = || http("/bin/kubelet", 200, MASTER);
         let ign = || http("/ign/52:54:00:5e:ed:11", 200, MASTER);
         let cases = [
             (Role::Master, vec![], Position::NoDhcp),
@@ -122,6 +143,13 @@ mod tests {
             (Role::Master, vec![dhcp("ACK"), ign(), connection(6443)], Position::NoMcsFetch),
             (Role::Master, vec![dhcp("ACK"), ign(), connection(22623)], Position::Fetched),
             (Role::Master, vec![dhcp("ACK"), ign(), connection(22623), dhcp("DISCOVER")], Position::Fetched),
+            (Role::Master, vec![ign(), connection(22623), ign(), connection(22623)], Position::Fetched),
+            (Role::Master, vec![ign(), connection(22623), ign(), ign(), ign()], Position::McsRefused),
+            (
+                Role::Master,
+                vec![ign(), connection(22623), ign(), ign(), ign(), software()],
+                Position::Fetched,
+            ),
             (Role::Worker, vec![dhcp("ACK"), ign()], Position::NoMcsFetch),
             (Role::Bootstrap, vec![dhcp("ACK"), ign()], Position::Fetched),
         ];

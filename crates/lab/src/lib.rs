@@ -19,7 +19,7 @@ mod up;
 pub use boot_chain::{Position, boot_chain};
 pub use down::down;
 pub use seed::seed;
-pub use spec::{LabSpec, check_name, default_inventory};
+pub use spec::{HELPER, LabSpec, check_name, default_inventory};
 pub use status::{NodeStatus, Status, status};
 pub use store::{Lab, Labs, Record};
 pub use up::{Options, up};

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 /// Labs may share it: each has its own network namespaces.
 const NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 100, 0), 24);
-const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
+/// The helper, and with it the load balancer, of every lab.
+pub const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
 const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 10);
 /// Longest lab name; it is part of namespace names and paths.
 const NAME_MAX: usize = 32;
@@ -71,7 +72,7 @@ pub fn default_inventory(masters: u8) -> Inventory {
     };
     let bootstrap = host("bootstrap".into(), Role::Bootstrap, 0);
     let masters = (0..masters).map(|i| host(format!("master-{i}"), Role::Master, i + 1));
-    Inventory { hosts: std::iter::once(bootstrap).chain(masters).collect() }
+    Inventory { hosts: std::iter::once(bootstrap).chain(masters).collect(), load_balancers: vec![HELPER] }
 }
 
 pub fn check_name(name: &str) -> Result<(), LabError> {

@@ -2,23 +2,16 @@
 
 use kube::Client;
 use seedling_cluster::follow::{Selection, follow};
-use seedling_cluster::{ClusterError, get};
 use seedling_types::Inventory;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG};
 use serde_json::Value;
 use thiserror::Error;
+use tokio::sync::watch;
 
 #[derive(Debug, Error)]
 pub enum InventoryError {
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
     #[error("ConfigMap {NS_CONFIG}/{INVENTORY_CONFIGMAP}: {0}")]
     Unusable(String),
-}
-
-pub async fn read(client: &Client) -> Result<Inventory, InventoryError> {
-    let found = get(client, "v1", "ConfigMap", Some(NS_CONFIG), INVENTORY_CONFIGMAP).await?;
-    parse(&found.ok_or_else(|| InventoryError::Unusable("it is not there".into()))?)
 }
 
 /// Waits until it is there: an operator may be quicker than the manifests it lives on.
@@ -32,6 +25,23 @@ pub async fn wait(client: &Client) -> Inventory {
             None => tracing::info!("waiting for ConfigMap {NS_CONFIG}/{INVENTORY_CONFIGMAP}"),
         }
     }
+}
+
+/// As it is now, and as it changes; a broken one is not taken over.
+pub async fn keep(client: &Client) -> watch::Receiver<Inventory> {
+    let (sender, receiver) = watch::channel(wait(client).await);
+    let mut followed =
+        follow(client, Selection::one("v1", "ConfigMap", Some(NS_CONFIG), INVENTORY_CONFIGMAP));
+    tokio::spawn(async move {
+        while !sender.is_closed() {
+            match followed.next().await.objects.values().next().map(parse) {
+                Some(Ok(inventory)) => drop(sender.send_replace(inventory)),
+                Some(Err(e)) => tracing::warn!("{e}"),
+                None => {}
+            }
+        }
+    });
+    receiver
 }
 
 pub fn parse(config_map: &Value) -> Result<Inventory, InventoryError> {

@@ -2,6 +2,7 @@
 //!
 //! In: the cluster's API, the release, the inventory. Out: static pods by revision, daemon sets, approved CSRs, served configs.
 
+pub mod admission;
 pub mod cluster_version;
 pub mod dns;
 pub mod etcd;

@@ -12,7 +12,7 @@ use seedling_cluster::{apply, connect, create_if_missing, get};
 use seedling_components::machine_config::*;
 use seedling_components::node::NodeParams;
 use seedling_operators::machine_config::server::{Listen, Source, serve};
-use seedling_operators::{machine_approver, machine_config};
+use seedling_operators::{admission, machine_approver, machine_config};
 use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::names::{NS_APPROVER, NS_MCO as NS};
@@ -89,7 +89,8 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
         }
     }
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let node = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10).into() };
+    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
+    let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
     let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for contents in cluster_manifests(&inputs).unwrap().into_values() {
         let object: Value = serde_saphyr::from_str(std::str::from_utf8(&contents).unwrap()).unwrap();
@@ -188,8 +189,10 @@ async fn a_master_joins() {
     let source =
         Source::Cluster { client: server, api_server: "https://api-int.ocp4.example.com:6443".into() };
     let tls_dir = tls.path().to_path_buf();
+    let inventory = tokio::sync::watch::Sender::new(Inventory::default());
     tokio::spawn(async move {
-        serve(source, &tls_dir, Inventory::default(), Listen::default(), Handle::new(), Handle::new()).await
+        serve(source, &tls_dir, inventory.subscribe(), None, Listen::default(), Handle::new(), Handle::new())
+            .await
     });
 
     // The approver: the machine of the inventory, not the stranger.
@@ -211,6 +214,23 @@ async fn a_master_joins() {
     .await;
     assert!(event["message"].as_str().unwrap().contains("no master or worker"));
     assert!(csr("evil").await["status"]["conditions"].is_null());
+
+    // Another key for the same node: only once the administrator issued anew.
+    let client_signer = machine_approver::CLIENT_SIGNER;
+    ask(&bootstrapper, "second", "system:node:master-0", client_signer, "client auth", &[]).await;
+    let refused = until("the refusal", async || {
+        let shown = machine_approver::show(&serde_json::from_value(csr("second").await).unwrap());
+        (shown.verdict == "refused").then_some(shown.reason)
+    })
+    .await;
+    assert!(refused.contains("another key"), "{refused}");
+    admission::reissue(&client, "master-0", "new".into()).await.unwrap();
+    until("the second certificate", async || {
+        csr("second").await["status"]["certificate"].as_str().map(String::from)
+    })
+    .await;
+    let record = &admission::read(&client).await.unwrap().nodes["master-0"];
+    assert!(record.sha256 == "new" && record.spent.is_some(), "{record:?}");
 
     // The node registers.
     let taint = json!({"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"});

@@ -6,11 +6,13 @@ use seedling_components::machine_config::{Inputs, render_bootstrap};
 use seedling_components::node::NodeParams;
 use seedling_operators::machine_config::server::{Listen, Source, serve};
 use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
+use seedling_types::admission::{Issued, Spent};
 use seedling_types::release::Binary;
-use seedling_types::{ClusterDomain, Inventory, ReleaseInfo};
+use seedling_types::{Admission, ClusterDomain, Inventory, NodeToken, ReleaseInfo, proxy_protocol};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
 
 const MATRIX: &str = include_str!("data/mcs-matrix.txt");
 
@@ -18,7 +20,7 @@ struct Running {
     tls: SocketAddr,
     plain: SocketAddr,
     ca: String,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 fn release() -> ReleaseInfo {
@@ -51,16 +53,24 @@ fn write(path: &Path, contents: impl AsRef<[u8]>) {
     std::fs::write(path, contents).unwrap();
 }
 
-/// A bootstrap server on loopback, with configs as bootkube renders them.
+/// As upstream: whoever asks is answered.
 async fn start() -> Running {
+    start_with(Inventory::default(), &Admission { open: true, ..Admission::default() }).await
+}
+
+/// A bootstrap server on loopback, with configs as bootkube renders them.
+async fn start_with(inventory: Inventory, admission: &Admission) -> Running {
     let dir = tempfile::tempdir().unwrap();
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let node = NodeParams { domain: &domain, release: &release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10).into() };
+    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
+    let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
     let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for (path, contents) in render_bootstrap(&inputs).unwrap() {
         write(&dir.path().join("bootstrap").join(path), contents);
     }
     write(&dir.path().join("kubeconfig"), "kubelet's");
+    let tokens = dir.path().join("node-tokens.json");
+    write(&tokens, serde_json::to_string(admission).unwrap());
     let now = time::OffsetDateTime::now_utc();
     let day = time::Duration::days(1);
     let ca =
@@ -79,35 +89,38 @@ async fn start() -> Running {
     write(&dir.path().join("tls/tls.crt"), &pair.cert);
     write(&dir.path().join("tls/tls.key"), &pair.key);
 
-    let source =
-        Source::Bootstrap { base: dir.path().join("bootstrap"), kubeconfig: dir.path().join("kubeconfig") };
+    let (base, kubeconfig) = (dir.path().join("bootstrap"), dir.path().join("kubeconfig"));
+    let source = Source::Bootstrap { base, kubeconfig, tokens };
+    let audit = dir.path().join("audit.log");
     let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
     let (tls, plain, tls_dir) = (Handle::new(), Handle::new(), dir.path().join("tls"));
     let (tls_handle, plain_handle) = (tls.clone(), plain.clone());
     tokio::spawn(async move {
-        serve(
-            source,
-            &tls_dir,
-            Inventory::default(),
-            Listen { tls: any, plain: any },
-            tls_handle,
-            plain_handle,
-        )
-        .await
-        .unwrap();
+        let inventory = watch::Sender::new(inventory);
+        let listen = Listen { tls: any, plain: any };
+        let audit = Some(audit);
+        serve(source, &tls_dir, inventory.subscribe(), audit, listen, tls_handle, plain_handle)
+            .await
+            .unwrap();
     });
     let (tls, plain) = (tls.listening().await.unwrap(), plain.listening().await.unwrap());
-    Running { tls, plain, ca: ca.cert, _dir: dir }
+    Running { tls, plain, ca: ca.cert, dir }
 }
 
-/// Written by hand: an HTTP client would clean the path.
 async fn request(to: SocketAddr, method: &str, path: &str, accept: Option<&str>) -> String {
     let accept = accept.map(|a| format!("Accept: {a}\r\n")).unwrap_or_default();
+    request_with(&[], to, method, path, &accept).await
+}
+
+/// Written by hand: an HTTP client would clean the path, and knows no PROXY protocol.
+async fn request_with(before: &[u8], to: SocketAddr, method: &str, path: &str, headers: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(to).await.unwrap();
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{accept}Connection: close\r\n\r\n");
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: close\r\n\r\n");
+    stream.write_all(before).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    // A connection that is refused may be reset, with what was sent unread.
+    let _ = stream.read_to_string(&mut answer).await;
     answer
 }
 
@@ -171,4 +184,96 @@ async fn a_machine_is_served_over_tls_only_by_the_name_in_its_pointer() {
     let kubeconfig = files.iter().find(|f| f["path"] == "/etc/kubernetes/kubeconfig").unwrap();
     assert_eq!(kubeconfig["contents"]["source"], "data:,kubelet%27s");
     assert!(get("other.example.com").await.is_err());
+}
+
+const MACHINES: &str = "hosts:\n\
+    - {name: master-0, role: master, mac: '52:54:00:00:00:02', address: 10.0.0.11}\n\
+    - {name: master-1, role: master, mac: '52:54:00:00:00:03', address: 10.0.0.12}\n";
+
+fn one_token(token: &NodeToken, spent: Option<Spent>) -> Admission {
+    let issued = Issued { sha256: token.digest(), spent };
+    Admission { open: false, nodes: [("master-0".to_string(), issued)].into() }
+}
+
+fn status(answer: &str) -> Option<&str> {
+    answer.split(' ').nth(1)
+}
+
+/// Behind a balancer: loopback is it, and says by PROXY protocol who asks.
+#[tokio::test]
+async fn a_config_is_for_the_machine_with_its_token_at_its_address() {
+    let token = NodeToken::new([1; 32]);
+    let inventory = Inventory::parse(&format!("{MACHINES}loadBalancers: [127.0.0.1]\n")).unwrap();
+    let server = start_with(inventory, &one_token(&token, None)).await;
+    let for_client = |address: &str| {
+        proxy_protocol::header(format!("{address}:1").parse().unwrap(), "10.0.0.10:22623".parse().unwrap())
+    };
+    let (own, other) = (for_client("10.0.0.11"), for_client("10.0.0.12"));
+    let good = format!("Authorization: {}\r\n", token.bearer());
+    let wrong = format!("Authorization: {}\r\n", NodeToken::new([2; 32]).bearer());
+    let claimed = format!("{good}X-Forwarded-For: 10.0.0.11\r\nForwarded: for=10.0.0.11\r\n");
+    let cases: [(&str, &[u8], &str, &str, &str); 10] = [
+        ("itself", &own, "/config/master", &good, "200"),
+        ("again, as a machine killed while booting", &own, "/config/master", &good, "200"),
+        ("without a token", &own, "/config/master", "", "403"),
+        ("with another token", &own, "/config/master", &wrong, "403"),
+        ("another machine with its token", &other, "/config/master", &claimed, "403"),
+        ("the balancer for nobody", &[], "/config/master", &claimed, "403"),
+        ("another pool", &own, "/config/worker", &good, "403"),
+        ("a token in the query", &own, "/config/master?token=x", "", "403"),
+        ("a health check without the protocol", &[], "/healthz", "", "200"),
+        ("the operator", &other, "/readyz/master", "", "200"),
+    ];
+    for (what, before, path, headers, wanted) in cases {
+        let answer = request_with(before, server.plain, "GET", path, headers).await;
+        assert_eq!(status(&answer), Some(wanted), "{what}: {answer}");
+        if wanted == "403" {
+            assert!(!answer.contains("kubelet%27s") && !answer.contains("token"), "{what}: {answer}");
+        }
+    }
+    let audit = std::fs::read_to_string(server.dir.path().join("audit.log")).unwrap();
+    let lines: Vec<serde_json::Value> = audit.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines.len(), 8, "every config that was asked for, and nothing else");
+    assert_eq!((&lines[0]["verdict"], &lines[0]["node"]), (&"allowed".into(), &"master-0".into()));
+    assert_eq!((&lines[0]["address"], &lines[0]["loadBalancer"]), (&"10.0.0.11".into(), &"127.0.0.1".into()));
+    assert_eq!((&lines[4]["verdict"], &lines[4]["node"]), (&"refused".into(), &"master-1".into()));
+    assert!(!audit.contains("0101") && !audit.contains("0202"), "no token is written down: {audit}");
+    // Its certificate is issued: from now on the token is spent.
+    let spent = one_token(&token, Some(Spent { at: "T".into(), key: "k".into() }));
+    write(&server.dir.path().join("node-tokens.json"), serde_json::to_string(&spent).unwrap());
+    let answer = request_with(&own, server.plain, "GET", "/config/master", &good).await;
+    assert_eq!(status(&answer), Some("403"));
+    // Nobody knows whom to answer: nobody is, but may ask again.
+    std::fs::remove_file(server.dir.path().join("node-tokens.json")).unwrap();
+    let answer = request_with(&own, server.plain, "GET", "/config/master", &good).await;
+    assert_eq!(status(&answer), Some("500"));
+}
+
+#[tokio::test]
+async fn nobody_but_a_balancer_speaks_for_others() {
+    let token = NodeToken::new([1; 32]);
+    let server = start_with(Inventory::parse(MACHINES).unwrap(), &one_token(&token, None)).await;
+    let header = proxy_protocol::header("10.0.0.11:1".parse().unwrap(), "10.0.0.10:1".parse().unwrap());
+    let good = format!("Authorization: {}\r\n", token.bearer());
+    let answer = request_with(&header, server.plain, "GET", "/config/master", &good).await;
+    assert_eq!(answer, "", "the connection is closed without a word");
+    let answer = request_with(&[], server.plain, "GET", "/config/master", &good).await;
+    assert_eq!(status(&answer), Some("403"), "loopback is no machine's address");
+}
+
+/// Directly, over TLS: the machine's address is the peer's.
+#[tokio::test]
+async fn a_machine_needs_no_balancer() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let token = NodeToken::new([1; 32]);
+    let here = MACHINES.replace("10.0.0.11", "127.0.0.1");
+    let server = start_with(Inventory::parse(&here).unwrap(), &one_token(&token, None)).await;
+    let ca = reqwest::Certificate::from_pem(server.ca.as_bytes()).unwrap();
+    let name = "api-int.ocp4.example.com";
+    let client = reqwest::Client::builder().tls_certs_only([ca]).no_proxy().resolve(name, server.tls);
+    let url = format!("https://{name}:{}/config/master", server.tls.port());
+    let client = client.build().unwrap();
+    let with = client.get(&url).header("Authorization", token.bearer()).send().await.unwrap();
+    assert_eq!(with.status().as_u16(), 200);
+    assert_eq!(client.get(&url).send().await.unwrap().status().as_u16(), 403);
 }

@@ -120,7 +120,7 @@ async fn the_payload_is_worked_completed_and_kept() {
             version: release.clone(),
             related: vec![],
         };
-        report(&plane.client, &said).await.unwrap();
+        report(&seedling_cluster::Cache::new(&plane.client), &said).await.unwrap();
     }
     plane
         .until("the version to be complete", async || {
@@ -173,7 +173,7 @@ async fn the_payload_is_worked_completed_and_kept() {
         version: release.clone(),
         related: vec![],
     };
-    report(&plane.client, &lost).await.unwrap();
+    report(&seedling_cluster::Cache::new(&plane.client), &lost).await.unwrap();
     plane
         .until("the failure to be told", async || {
             let seen = version().await;

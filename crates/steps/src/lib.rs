@@ -10,5 +10,5 @@ mod stage;
 
 pub use atomic::{write_atomic, write_atomic_if_changed};
 pub use condition::{Condition, Probe, Unmet, wait_for};
-pub use record::{Entry, Phase, Recorder, Result as StageResult};
+pub use record::{Entry, Phase, Recorder, Result as StageResult, stage_seconds};
 pub use stage::Stage;

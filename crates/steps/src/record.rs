@@ -41,6 +41,30 @@ pub struct Entry {
     /// Ours: said of a stage that had nothing to do, and why. Upstream's readers skip it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Ours: the timestamp with all its digits, for those who ask where the time went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix_millis: Option<i64>,
+}
+
+/// Stages that ended, and the seconds each took; one that a restart cut in two counts with both parts.
+pub fn stage_seconds(entries: &[Entry]) -> Vec<(String, f64)> {
+    let mut took: Vec<(String, f64)> = Vec::new();
+    let mut open: Option<(&String, i64)> = None;
+    for entry in entries {
+        match (entry.phase, &entry.stage, entry.unix_millis) {
+            (Phase::StageStart, Some(stage), Some(at)) => open = Some((stage, at)),
+            (Phase::StageEnd, Some(stage), Some(at)) => {
+                let Some((_, started)) = open.take().filter(|(open, _)| *open == stage) else { continue };
+                let seconds = (at - started) as f64 / 1000.0;
+                match took.iter_mut().find(|(name, _)| name == stage) {
+                    Some((_, sum)) => *sum += seconds,
+                    None => took.push((stage.clone(), seconds)),
+                }
+            }
+            _ => {}
+        }
+    }
+    took
 }
 
 /// Appends entries; what an earlier run wrote is kept.
@@ -118,15 +142,16 @@ impl Recorder {
 }
 
 fn entry(phase: Phase, stage: Option<&str>, result: Option<Result>, error_message: Option<String>) -> Entry {
-    let timestamp = timestamp(OffsetDateTime::now_utc());
+    let now = OffsetDateTime::now_utc();
     Entry {
-        timestamp,
+        timestamp: timestamp(now),
         phase,
         stage: stage.map(str::to_string),
         result,
         error_line: None,
         error_message,
         note: None,
+        unix_millis: i64::try_from(now.unix_timestamp_nanos() / 1_000_000).ok(),
     }
 }
 
@@ -165,6 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn seconds_of_a_stage_add_up_over_a_restart() {
+        let at = |phase, stage: &str, millis| Entry {
+            unix_millis: Some(millis),
+            ..entry(phase, Some(stage), None, None)
+        };
+        let entries = [
+            at(Phase::StageStart, "a", 0),
+            at(Phase::StageEnd, "a", 500),
+            at(Phase::StageStart, "b", 600),
+            at(Phase::StageEnd, "b", 1600),
+            at(Phase::StageStart, "b", 2000),
+            at(Phase::StageEnd, "b", 2250),
+        ];
+        assert_eq!(stage_seconds(&entries), [("a".to_string(), 0.5), ("b".to_string(), 1.25)]);
+    }
+
+    #[test]
     fn upstream_form() {
         let entry = Entry {
             timestamp: timestamp(OffsetDateTime::UNIX_EPOCH),
@@ -174,6 +216,7 @@ mod tests {
             error_line: None,
             error_message: None,
             note: None,
+            unix_millis: None,
         };
         let json = serde_json::to_string(&entry).unwrap();
         assert_eq!(

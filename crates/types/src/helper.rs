@@ -16,7 +16,8 @@ pub struct HelperConfig {
     pub address: Ipv4Addr,
     pub network: Ipv4Net,
     pub inventory: Inventory,
-    /// Ignition files: `bootstrap.ign`, `master.ign`, `worker.ign`; served as `/ign/<mac>` by the host's role.
+    /// Ignition files: `nodes/<host>.ign`, else by the host's role `bootstrap.ign`, `master.ign`, `worker.ign`; served as
+    /// `/ign/<mac>`, each only to its machine.
     pub ignition_dir: PathBuf,
     /// Output of `seedling release build`: `oci/` is served by the registry, `bin/` under `/bin/`.
     pub release_dir: PathBuf,

@@ -38,6 +38,9 @@ pub struct Host {
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
     pub hosts: Vec<Host>,
+    /// Balancers before the machine-config server: they, and nobody else, may say (by PROXY protocol) for whom they ask.
+    #[serde(default, rename = "loadBalancers", skip_serializing_if = "Vec::is_empty")]
+    pub load_balancers: Vec<Ipv4Addr>,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -128,6 +131,12 @@ impl Inventory {
                 }
             }
         }
+        for (i, host) in self.hosts.iter().enumerate() {
+            if self.load_balancers.contains(&host.address) {
+                let message = format!("{} is also in loadBalancers", host.address);
+                fail(i, "address", message, "a machine of the cluster could then speak for every other");
+            }
+        }
         if self.role(Role::Bootstrap).count() > 1 {
             fail(0, "role", "more than one bootstrap host".into(), "keep one; it leaves after the handoff");
         }
@@ -159,7 +168,8 @@ mod tests {
 
     #[test]
     fn round_trip() {
-        let yaml = "hosts:\n- {name: bootstrap, role: bootstrap, mac: '52:54:00:AA:00:01', address: 192.168.100.10}\n";
+        let yaml = "hosts:\n- {name: bootstrap, role: bootstrap, mac: '52:54:00:AA:00:01', address: 192.168.100.10}\n\
+                    loadBalancers: [192.168.100.1]\n";
         let inventory = Inventory::parse(yaml).unwrap();
         assert_eq!(inventory.hosts[0].mac, "52:54:00:aa:00:01");
         assert_eq!(Inventory::parse(&inventory.to_yaml()).unwrap(), inventory);
@@ -168,9 +178,11 @@ mod tests {
     #[test]
     fn all_errors_at_once() {
         let yaml = "hosts:\n- {name: Bad_Name, role: master, mac: 'x', address: 10.0.0.1}\n\
-                    - {name: ok, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1}\n";
+                    - {name: ok, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1}\n\
+                    - {name: lb, role: worker, mac: '52:54:00:aa:00:02', address: 10.0.0.2}\n\
+                    loadBalancers: [10.0.0.2]\n";
         let errors = Inventory::parse(yaml).unwrap_err();
         let paths: Vec<_> = errors.iter().map(|e| e.path.as_str()).collect();
-        assert_eq!(paths, ["hosts[0].name", "hosts[0].mac", "hosts[1].address"]);
+        assert_eq!(paths, ["hosts[0].name", "hosts[0].mac", "hosts[1].address", "hosts[2].address"]);
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! Everything here is data that more than one station of the path must agree on. No I/O beyond parsing.
 
+pub mod admission;
 pub mod helper;
 pub mod inventory;
 pub mod names;
 pub mod paths;
 pub mod ports;
+pub mod proxy_protocol;
 pub mod release;
 
+pub use admission::{Admission, NodeToken};
 pub use helper::HelperConfig;
 pub use inventory::{Host, Inventory, InventoryError, Role};
 pub use names::ClusterDomain;

@@ -20,7 +20,13 @@ pub const ETCD_DATA: &str = "/var/lib/etcd";
 pub const SERVICE_RECORDS: &str = "/var/log/openshift";
 /// Node software that Ignition fetches: kubelet, crictl, kubectl, containerd, seedling.
 pub const NODE_BIN: &str = "/usr/local/bin";
+/// The node's own seedling; in a static pod's container it waits for what the program there needs, and becomes that program.
+pub const NODE_SEEDLING: &str = "/usr/local/bin/seedling";
 pub const MCS_BOOTSTRAP: &str = "/etc/mcs/bootstrap";
+/// Whom the bootstrap machine-config server answers (`Admission`); what the cluster knows is copied here as it changes.
+pub const MCS_NODE_TOKENS: &str = "/etc/mcs/node-tokens.json";
+/// JSON lines: who asked for a config, from where, and whether he got it.
+pub const MCS_AUDIT_LOG: &str = "/var/log/machine-config-server/audit.log";
 pub const MCC_BOOTSTRAP: &str = "/etc/mcc/bootstrap";
 pub const MCS_TLS: &str = "/etc/ssl/mcs";
 pub const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";

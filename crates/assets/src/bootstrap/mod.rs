@@ -13,13 +13,15 @@ use crate::store::Files;
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::table;
-use seedling_types::{Inventory, ReleaseInfo, paths};
+use seedling_types::{Admission, Inventory, ReleaseInfo, paths};
 
 pub struct Inputs<'a> {
     pub config: &'a InstallConfig,
     pub made: &'a Made<'a>,
     pub release: &'a ReleaseInfo,
     pub inventory: Option<&'a Inventory>,
+    /// Digests of the nodes' tokens.
+    pub admission: &'a Admission,
 }
 
 /// Home of the user-data secrets. Upstream's payload has an operator that brings it; the native one does not.
@@ -30,6 +32,7 @@ pub fn config(i: &Inputs) -> Result<Config, CreateError> {
         domain: &i.config.domain,
         release: i.release,
         cluster_dns: i.config.networks.service_address(10),
+        pod_networks: i.config.networks.cluster.iter().map(|network| network.cidr).collect(),
     };
     let own = Config {
         passwd: Passwd { users: vec![core(i)?] },
@@ -60,6 +63,7 @@ fn files(i: &Inputs) -> Result<Vec<File>, CreateError> {
     }
     files.push(put("manifests/00_openshift-machine-api-ns.yaml", 0o644, MACHINE_API));
     files.push(put("release.json", 0o644, &serde_json::to_string_pretty(i.release)?));
+    files.push(put("node-tokens.json", 0o600, &serde_json::to_string(i.admission)?));
     if let Some(inventory) = i.inventory {
         files.push(put("hosts.yaml", 0o644, &inventory.to_yaml()));
     }

@@ -32,6 +32,9 @@ pub const CVO_IGNORE: Id = "bootstrap.CVOIgnore";
 pub const RELEASE: Id = "releaseimage.Image";
 /// Not upstream's: hosts.yaml.
 pub const INVENTORY: Id = "seedling.Inventory";
+/// Not upstream's: what each machine of the inventory shows the machine-config server, and its pointer config with it.
+pub const NODE_TOKENS: Id = "seedling.NodeTokens";
+pub const NODE_POINTERS: Id = "seedling.NodePointers";
 pub const BOOTSTRAP: Id = "bootstrap.Bootstrap";
 pub const IN_PLACE: Id = "bootstrap.SingleNodeBootstrapInPlace";
 pub const METADATA: Id = "cluster.Metadata";
@@ -101,6 +104,7 @@ pub fn wanted(target: Target) -> Vec<Id> {
             arbiter.pointer,
             worker.pointer,
             BOOTSTRAP,
+            NODE_POINTERS,
             METADATA,
         ],
         Target::SingleNodeIgnitionConfig => {
@@ -145,6 +149,8 @@ pub fn rows() -> Vec<Row> {
         row(CVO_IGNORE, "CVO Ignore", &[MANIFESTS, OPENSHIFT]),
         row(RELEASE, "Release Image Pull Spec", &[]),
         row(INVENTORY, "Inventory", &[]),
+        row(NODE_TOKENS, "Node Tokens", &[]),
+        row(NODE_POINTERS, "Node Ignition Configs", &[INSTALL_CONFIG, ROOT_CA, INVENTORY, NODE_TOKENS]),
     ];
     for of in &ROLES {
         rows.push(row(of.pointer, &format!("{} Ignition Config", of.name), &[INSTALL_CONFIG, ROOT_CA]));
@@ -180,7 +186,7 @@ fn bootstrap_needs() -> Vec<Id> {
     needs.extend(ROLES.iter().map(|of| of.machines));
     needs.extend([MANIFESTS, OPENSHIFT]);
     needs.extend(certificates().iter().map(|row| row.id).filter(|id| !NOT_IN_BOOTSTRAP.contains(id)));
-    needs.extend([SERVICE_ACCOUNT, BOUND_SERVICE_ACCOUNT, BOOTSTRAP_SSH, RELEASE, INVENTORY]);
+    needs.extend([SERVICE_ACCOUNT, BOUND_SERVICE_ACCOUNT, BOOTSTRAP_SSH, RELEASE, INVENTORY, NODE_TOKENS]);
     needs
 }
 

@@ -85,6 +85,12 @@ impl<'a> Store<'a> {
         Ok(found)
     }
 
+    /// Pointer configs of machines.
+    pub fn nodes(&self) -> Result<Vec<String>, CreateError> {
+        let names = self.disk.list("nodes").map_err(|e| self.failed("nodes", e))?;
+        Ok(names.iter().filter(|n| n.ends_with(".ign")).map(|n| format!("nodes/{n}")).collect())
+    }
+
     pub fn commit(&self, change: &Change) -> Result<(), CreateError> {
         let journal = serde_json::to_string(change)?;
         self.replace(JOURNAL, &journal, SECRET)?;
@@ -137,6 +143,7 @@ fn is_secret(path: &str, contents: &str) -> bool {
     const SECRETS: &[&str] = &["install-config.yaml", "bootstrap.ign", "bootstrap-in-place-for-live-iso.ign"];
     path.starts_with('.')
         || path.starts_with("auth/")
+        || path.starts_with("nodes/")
         || SECRETS.contains(&path)
         || (path.contains('/') && path.ends_with(".json"))
         || contents.lines().any(|line| line.trim_end() == "kind: Secret")

@@ -27,6 +27,7 @@ pub struct Assets {
     release: TempDir,
     pub now: OffsetDateTime,
     pub own_signers: bool,
+    pub open: bool,
 }
 
 impl Assets {
@@ -36,6 +37,7 @@ impl Assets {
             release: TempDir::new().unwrap(),
             now: NOW,
             own_signers: false,
+            open: false,
         };
         fs::write(assets.path("install-config.yaml"), install_config).unwrap();
         let release = serde_json::to_string(&release()).unwrap();
@@ -83,6 +85,7 @@ impl Assets {
             now: self.now,
             invoker: "user".into(),
             own_signers: self.own_signers,
+            open: self.open,
             ..Options::default()
         }
     }

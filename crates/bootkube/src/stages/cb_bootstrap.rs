@@ -3,7 +3,8 @@
 use crate::{Context, Outcome, apply};
 use anyhow::{Context as _, Result};
 use kube::Client;
-use seedling_cluster::{create_if_missing, get, list};
+use seedling_cluster::operator_status::said_available;
+use seedling_cluster::{Cache, create_if_missing, get};
 use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic, write_atomic_if_changed};
 use seedling_types::names::{NS_CVO, NS_KAS, NS_KCM, NS_SCHEDULER};
 use seedling_types::{paths, ports};
@@ -116,10 +117,11 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
         "kubectl get clusteroperators; kubectl get nodes,csr; on a silent master: seedling lab logs <node>",
     );
     let highly_available = c.config.control_plane_replicas >= 3;
+    let cache = &Cache::new(client);
     wait_for(&condition, POLL, async || {
         let mut unmet = Vec::new();
         for (namespace, prefix) in REQUIRED_PODS {
-            let status = pod_status(client, namespace, prefix).await;
+            let status = pod_status(cache, namespace, prefix).await;
             let key = format!("{namespace}/{}", prefix.trim_end_matches('-'));
             if seen.insert(key.clone(), status.clone()).as_ref() != Some(&status) {
                 println!("Pod Status:{key}\t{status}");
@@ -130,14 +132,14 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
         }
         if highly_available {
             for kind in HIGHLY_AVAILABLE {
-                let n = nodes_at_a_revision(client, kind).await;
+                let n = nodes_at_a_revision(cache, kind).await;
                 if n < 2 {
                     unmet.push(format!("{kind} at a revision on {n} of 2 masters"));
                 }
             }
         }
         for name in BEFORE_LEAVING {
-            if !operator_available(client, name).await {
+            if !said_available(cache, name).await.unwrap_or(false) {
                 unmet.push(format!("{name} not available"));
             }
         }
@@ -148,8 +150,8 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
     Ok(())
 }
 
-async fn pod_status(client: &Client, namespace: &str, prefix: &str) -> String {
-    let pods = match list(client, "v1", "Pod", Some(namespace), "").await {
+async fn pod_status(cache: &Cache, namespace: &str, prefix: &str) -> String {
+    let pods = match cache.list("v1", "Pod", namespace).await {
         Ok(pods) => pods,
         Err(_) => return "Unknown".into(),
     };
@@ -169,19 +171,13 @@ async fn pod_status(client: &Client, namespace: &str, prefix: &str) -> String {
     statuses.into_iter().next().unwrap_or_else(|| "DoesNotExist".into())
 }
 
-async fn nodes_at_a_revision(client: &Client, kind: &str) -> usize {
-    let found = get(client, "operator.openshift.io/v1", kind, None, "cluster").await;
+async fn nodes_at_a_revision(cache: &Cache, kind: &'static str) -> usize {
+    let found = cache.get("operator.openshift.io/v1", kind, None, "cluster").await;
     let nodes = found
         .ok()
         .flatten()
         .and_then(|o| o.pointer("/status/nodeStatuses").and_then(Value::as_array).cloned());
     nodes.unwrap_or_default().iter().filter(|n| n["currentRevision"].as_i64().unwrap_or(0) >= 1).count()
-}
-
-async fn operator_available(client: &Client, name: &str) -> bool {
-    let found = get(client, "config.openshift.io/v1", "ClusterOperator", None, name).await.ok().flatten();
-    let conditions = found.and_then(|o| o.pointer("/status/conditions").and_then(Value::as_array).cloned());
-    conditions.unwrap_or_default().iter().any(|c| c["type"] == "Available" && c["status"] == "True")
 }
 
 async fn event(client: &Client, name: &str, message: &str) -> Result<()> {

@@ -1,15 +1,16 @@
 //! Stage 13: what a master is made of, and the server that hands it out.
 
 use crate::{Context, Outcome};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use seedling_components::machine_config::{
-    Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
+    AUDIT_DIR, Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
 };
 use seedling_components::node::NodeParams;
 use seedling_components::pod::{host_path, mount};
 use seedling_steps::Stage;
-use seedling_types::paths;
-use serde_json::json;
+use seedling_types::names::{NODE_TOKENS_SECRET, NS_MCO};
+use seedling_types::{Admission, paths};
+use serde_json::{Value, json};
 
 pub const STAGE: Stage = Stage {
     name: "mco-bootstrap",
@@ -21,15 +22,17 @@ pub const STAGE: Stage = Stage {
         "tls/machine-config-server.*",
         "auth/kubeconfig-kubelet",
         "manifests/*machineconfig*",
+        "node-tokens.json",
     ],
     writes: &[
         "/etc/mcs/bootstrap/*",
         "/etc/mcs/kubeconfig",
+        "/etc/mcs/node-tokens.json",
         "/etc/ssl/mcs/tls.*",
         "/etc/kubernetes/manifests/machineconfigoperator-bootstrap-pod.yaml",
         "manifests/*",
     ],
-    check: "GET https://localhost:22623/healthz is 200",
+    check: "the manifest is where the kubelet reads it; masters are served from here once it runs",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -46,6 +49,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
             domain: &c.config.domain,
             release: &c.release,
             cluster_dns: c.config.dns_address().into(),
+            pod_networks: vec![c.config.cluster_network.into()],
         },
         root_ca: &root_ca,
         kube_ca: &kube_ca,
@@ -57,6 +61,10 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     for (name, contents) in cluster_manifests(&inputs)? {
         c.write(&c.dir("manifests").join(name), contents, 0o600)?;
     }
+    let admission: Admission =
+        serde_json::from_str(&c.read("node-tokens.json")?).context("node-tokens.json")?;
+    c.write(&c.path(paths::MCS_NODE_TOKENS), serde_json::to_string(&admission)?, 0o600)?;
+    c.manifest("machine-config-node-tokens.yaml", &node_tokens(&admission)?)?;
     c.write(&c.path("/etc/mcs/kubeconfig"), c.read("auth/kubeconfig-kubelet")?, 0o600)?;
     for part in ["crt", "key"] {
         let pair = c.read(&format!("tls/machine-config-server.{part}"))?;
@@ -66,11 +74,12 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         ("mcs", "/etc/mcs", "Directory"),
         ("tls", paths::MCS_TLS, "Directory"),
         ("hosts", "/opt/openshift/hosts.yaml", "File"),
+        ("audit", AUDIT_DIR, "DirectoryOrCreate"),
     ];
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "bootstrap-machine-config-operator", "namespace": seedling_types::names::NS_MCO},
+        "metadata": {"name": "bootstrap-machine-config-operator", "namespace": NS_MCO},
         "spec": {
             "hostNetwork": true,
             "terminationGracePeriodSeconds": 5,
@@ -79,11 +88,21 @@ pub async fn run(c: &Context) -> Result<Outcome> {
                 "image": c.release.image("seedling")?,
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["/usr/bin/seedling", "machine-config-server", "bootstrap"],
-                "volumeMounts": volumes.map(|(name, path, _)| mount(name, path, true)),
+                "volumeMounts": volumes.map(|(name, path, _)| mount(name, path, name != "audit")),
             }],
             "volumes": volumes.map(|(name, path, kind)| host_path(name, path, kind)),
         }
     });
     c.start_pod("machineconfigoperator-bootstrap-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+/// What the machine-config servers and the approver of the masters go by: digests, and which of them are spent.
+fn node_tokens(admission: &Admission) -> Result<Value> {
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"namespace": NS_MCO, "name": NODE_TOKENS_SECRET},
+        "stringData": admission.entries()?,
+    }))
 }

@@ -19,8 +19,15 @@ pub enum CreateCommand {
     },
     /// Write the objects a cluster starts with into manifests/ and openshift/; they may be edited before the next step
     Manifests(CreateArgs),
-    /// Write bootstrap.ign, master.ign, worker.ign and the admin kubeconfig
-    IgnitionConfigs(CreateArgs),
+    /// Write bootstrap.ign, master.ign, worker.ign, nodes/<name>.ign for each machine of the inventory, and the admin kubeconfig
+    IgnitionConfigs {
+        #[command(flatten)]
+        args: CreateArgs,
+        /// Let the machine-config server answer whoever reaches it, as OpenShift's does: no tokens, master.ign and worker.ign
+        /// for every machine
+        #[arg(long)]
+        open: bool,
+    },
     /// Write bootstrap-in-place-for-live-iso.ign: one machine that boots it from live media and installs itself
     SingleNodeIgnitionConfig(CreateArgs),
     /// Refused: machines are switched on by people, or by `seedling lab`
@@ -54,7 +61,10 @@ pub fn run(command: CreateCommand) -> Result<ExitCode> {
             (Target::InstallConfig, args)
         }
         CreateCommand::Manifests(args) => (Target::Manifests, args),
-        CreateCommand::IgnitionConfigs(args) => (Target::IgnitionConfigs, args),
+        CreateCommand::IgnitionConfigs { args, open } => {
+            let options = Options { open, ..args.options() };
+            return Ok(tell(seedling_assets::create(Target::IgnitionConfigs, &args.dir, &options)));
+        }
         CreateCommand::SingleNodeIgnitionConfig(args) => (Target::SingleNodeIgnitionConfig, args),
         CreateCommand::Cluster(args) => {
             return Ok(tell(seedling_assets::refuse_cluster(&args.dir, &args.options())));

@@ -33,6 +33,9 @@ pub struct UpArgs {
     /// Loopback port for the API; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     pub api_port: u16,
+    /// Let the machine-config server answer whoever reaches it, as OpenShift's does
+    #[arg(long, conflicts_with = "assets")]
+    pub open: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -110,7 +113,7 @@ pub enum LabCommand {
 #[derive(Args, Clone, Debug)]
 pub struct Output {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    pub output: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -185,14 +188,18 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
     Ok(())
 }
 
-/// The machines of `args`: those of its file, or the default ones.
+/// The machines of `args`: those of its file, or the default ones; behind the lab's own load balancer.
 pub fn inventory(args: &UpArgs) -> Result<Inventory> {
     let Some(path) = &args.hosts else { return Ok(default_inventory(args.masters)) };
     let yaml = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    Inventory::parse(&yaml).map_err(|errors| {
+    let mut inventory = Inventory::parse(&yaml).map_err(|errors| {
         let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("{}:\n{}", path.display(), lines.join("\n"))
-    })
+    })?;
+    if inventory.load_balancers.is_empty() {
+        inventory.load_balancers.push(seedling_lab::HELPER);
+    }
+    Ok(inventory)
 }
 
 /// The last part of `lab up`: network, helper, machines switched on. `assets` and `release` must be there already.

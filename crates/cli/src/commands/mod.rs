@@ -1,6 +1,7 @@
 mod ask;
 pub mod certs;
 pub mod create;
+pub mod csr;
 pub mod explain;
 pub mod graph;
 pub mod helper;
@@ -8,6 +9,7 @@ pub mod init;
 pub mod kubectl;
 pub mod lab;
 pub mod node;
+pub mod node_reissue;
 pub mod operator;
 pub mod release;
 pub mod up;

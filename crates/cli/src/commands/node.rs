@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use seedling_operators::{etcd, machine_approver, machine_config, static_pod};
+use seedling_operators::{admission, etcd, machine_approver, machine_config, static_pod};
 use seedling_types::{Inventory, paths};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub enum NodeCommand {
     /// Bootstrap node: fetch the release's manifests
     #[command(hide = true)]
     ReleaseImage,
-    /// Bootstrap node: approve the certificates of the inventory's machines, and label their nodes
+    /// Bootstrap node: approve the certificates of the inventory's machines, label their nodes, and note spent tokens
     #[command(hide = true)]
     ApproveCsr,
     /// Bootstrap node: report completion
@@ -32,6 +32,9 @@ pub enum NodeCommand {
     EtcdWait {
         #[arg(long)]
         resources: PathBuf,
+        /// What to become
+        #[arg(last = true)]
+        command: Vec<String>,
     },
     /// Serve nodes their configuration
     #[command(hide = true, subcommand)]
@@ -69,6 +72,9 @@ pub struct EtcdJoinArgs {
     resources: PathBuf,
     #[arg(long)]
     out: PathBuf,
+    /// What to become
+    #[arg(last = true)]
+    command: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -109,15 +115,15 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             static_pod::install(&client, &args).await
         }
         NodeCommand::EtcdJoin(a) => {
-            let EtcdJoinArgs { name, address, peers, resources, out } = a;
-            etcd::join(&etcd::JoinArgs { name, address, peers, resources, out }).await
+            let EtcdJoinArgs { name, address, peers, resources, out, command } = a;
+            etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
         }
-        NodeCommand::EtcdWait { resources } => etcd::wait_for_voter(&resources).await,
+        NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             let tls = Path::new(paths::MCS_TLS);
             let kubeconfig = Path::new("/etc/mcs/kubeconfig");
-            let base = Path::new(paths::MCS_BOOTSTRAP);
-            Ok(machine_config::serve_bootstrap(base, tls, kubeconfig, inventory()?).await?)
+            let (base, tokens) = (Path::new(paths::MCS_BOOTSTRAP), Path::new(paths::MCS_NODE_TOKENS));
+            Ok(machine_config::serve_bootstrap(base, tls, kubeconfig, tokens, inventory()?).await?)
         }
         NodeCommand::MachineConfigServer(ServerCommand::Start { apiserver_url }) => {
             let client = seedling_cluster::connect(None).await?;
@@ -157,6 +163,7 @@ async fn approve_csr() -> Result<()> {
     tokio::select! {
         () = machine_approver::approve_loop(&client, &inventory, &domain) => {}
         () = machine_config::label_nodes(&client, &inventory) => {}
+        () = admission::mirror(&client, Path::new(paths::MCS_NODE_TOKENS)) => {}
         ended = until_done => ended?,
     }
     Ok(())

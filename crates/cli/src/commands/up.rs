@@ -3,9 +3,9 @@
 use super::lab::{UpArgs, inventory, up_machines};
 use super::release::ensure_release;
 use anyhow::{Context, Result, bail};
-use seedling_assets::{Target, lab_kubeconfig};
+use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::{Lab, Labs};
-use seedling_steps::{Condition, Entry, Phase, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Entry, Phase, Probe, stage_seconds, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory, Role};
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +22,8 @@ const POLL: Duration = Duration::from_millis(250);
 #[derive(Default, Serialize)]
 struct Times {
     milestones: Vec<(String, f64)>,
+    /// bootkube's, and how long each took.
+    stages: Vec<(String, f64)>,
 }
 
 struct BringUp {
@@ -72,9 +74,17 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
         if !hosts.exists() {
             std::fs::write(&hosts, inventory.to_yaml())?;
         }
-        let options =
-            seedling_assets::Options { hosts: Some(hosts), release: release.into(), ..Default::default() };
-        seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
+        let options = seedling_assets::Options {
+            hosts: Some(hosts),
+            release: release.into(),
+            open: args.open,
+            ..Default::default()
+        };
+        let outcome = seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
+        if args.assets.is_some() {
+            let warnings = outcome.messages.iter().filter(|m| m.level == Level::Warning);
+            warnings.for_each(|m| eprintln!("warning: {}", m.text));
+        }
     }
     let kubeconfig = std::fs::read_to_string(dir.join("auth/kubeconfig"))?;
     let server = kubeconfig.lines().find_map(|l| l.trim().strip_prefix("server: https://api."));
@@ -140,7 +150,12 @@ impl BringUp {
         }
     }
 
-    fn finish(&self) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
+        self.times.stages = stage_seconds(&bootkube_record(&self.lab).unwrap_or_default());
+        eprintln!("bootkube's stages:");
+        for (stage, seconds) in &self.times.stages {
+            eprintln!("{seconds:7.1}s  {stage}");
+        }
         let path = self.lab.dir.join("bring-up.json");
         write_atomic(&path, serde_json::to_vec_pretty(&self.times)?, 0o644)?;
         eprintln!(
@@ -152,12 +167,17 @@ impl BringUp {
     }
 }
 
-/// What bootkube is at, from its record on the bootstrap machine's disk.
+/// bootkube's record on the bootstrap machine's disk.
+fn bootkube_record(lab: &Lab) -> Option<Vec<Entry>> {
+    let bootstrap = lab.record.spec.inventory.bootstrap()?;
+    let path = lab.machine(&bootstrap.name).ok()?.on_disk("/var/log/openshift/bootkube.json");
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// What bootkube is at.
 fn stage(lab: &Lab) -> String {
     let record = || -> Option<String> {
-        let bootstrap = lab.record.spec.inventory.bootstrap()?;
-        let path = lab.machine(&bootstrap.name).ok()?.on_disk("/var/log/openshift/bootkube.json");
-        let entries: Vec<Entry> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let entries = bootkube_record(lab)?;
         let last = entries.last()?;
         Some(match (last.phase, &last.stage) {
             (Phase::StageStart, Some(stage)) => format!("bootkube is at {stage}"),

@@ -5,6 +5,8 @@ use seedling_types::{paths, ports};
 use serde_json::{Value, json};
 
 pub const SERVER: &str = "machine-config-server";
+/// Of `paths::MCS_AUDIT_LOG`; on the node, where it outlives the pod.
+pub const AUDIT_DIR: &str = "/var/log/machine-config-server";
 
 /// `api_server` is `https://api-int.CD:6443`: what a joining kubelet is told.
 pub fn server_daemon_set(image: &str, api_server: &str) -> Value {
@@ -46,11 +48,13 @@ pub fn server_daemon_set(image: &str, api_server: &str) -> Value {
                         "volumeMounts": [
                             {"name": "certs", "mountPath": paths::MCS_TLS, "readOnly": true},
                             {"name": "apiserver-url", "mountPath": env_file, "readOnly": true},
+                            {"name": "audit", "mountPath": AUDIT_DIR},
                         ],
                     }],
                     "volumes": [
                         {"name": "certs", "secret": {"secretName": "machine-config-server-tls"}},
                         {"name": "apiserver-url", "hostPath": {"path": env_file, "type": "File"}},
+                        {"name": "audit", "hostPath": {"path": AUDIT_DIR, "type": "DirectoryOrCreate"}},
                     ],
                 },
             },

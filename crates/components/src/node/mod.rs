@@ -3,8 +3,10 @@
 //! In: the cluster domain, the release, the DNS service address. Out: the same three fragments (`base`, `container_runtime`,
 //! `kubelet`) for the bootstrap node's own config and for the MachineConfigs `00-`, `01-…-container-runtime`, `01-…-kubelet`.
 
+mod firewall;
 mod kubelet;
 
+use ipnet::IpNet;
 use seedling_ignition::{Config, File, Storage, Systemd, Unit};
 use seedling_types::names::REGISTRY;
 use seedling_types::release::MissingComponent;
@@ -16,6 +18,8 @@ pub struct NodeParams<'a> {
     pub release: &'a ReleaseInfo,
     /// The DNS Service: the tenth address of the service network.
     pub cluster_dns: IpAddr,
+    /// Where pods have their addresses.
+    pub pod_networks: Vec<IpNet>,
 }
 
 /// The bootstrap node: a standalone kubelet that runs static pods and knows no API server.
@@ -34,7 +38,8 @@ pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
         format!("KUBERNETES_SERVICE_HOST={}\nKUBERNETES_SERVICE_PORT={}\n", p.domain.api_int(), ports::API);
     let mut files = software(p, &["seedling", "kubectl"])?;
     files.push(File::inline("/etc/kubernetes/apiserver-url.env", 0o644, api));
-    Ok(config(files, vec![]))
+    files.push(File::inline(firewall::RULES, 0o644, firewall::rules(&p.pod_networks)));
+    Ok(config(files, vec![Unit::new(firewall::UNIT, true, firewall::unit())]))
 }
 
 pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {
@@ -112,11 +117,15 @@ mod tests {
     use super::*;
     use crate::testing::release;
 
+    fn params<'a>(domain: &'a ClusterDomain, release: &'a ReleaseInfo) -> NodeParams<'a> {
+        let pod_networks = vec![IpNet::new_assert(IpAddr::from([10, 128, 0, 0]), 14)];
+        NodeParams { domain, release, cluster_dns: IpAddr::from([172, 30, 0, 10]), pod_networks }
+    }
+
     #[test]
     fn every_binary_is_fetched_and_verified() {
         let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-        let p =
-            NodeParams { domain: &domain, release: &release, cluster_dns: IpAddr::from([172, 30, 0, 10]) };
+        let p = params(&domain, &release);
         for config in
             [bootstrap(&p).unwrap(), joined(&p, Role::Master).unwrap(), joined(&p, Role::Worker).unwrap()]
         {
@@ -130,7 +139,8 @@ mod tests {
                 assert!(contents.verification.as_ref().unwrap().hash.starts_with("sha512-"));
             }
             let units: Vec<_> = config.systemd.units.iter().map(|u| (u.name.as_str(), u.enabled)).collect();
-            assert_eq!(units, [("containerd.service", Some(true)), ("kubelet.service", Some(true))]);
+            let names = ["machine-config-firewall.service", "containerd.service", "kubelet.service"];
+            assert_eq!(units, names.map(|name| (name, Some(true))));
         }
     }
 
@@ -138,8 +148,7 @@ mod tests {
     fn a_release_without_the_kubelet_is_refused() {
         let (domain, mut release) = (ClusterDomain("ocp4.example.com".into()), release());
         release.binaries.remove("kubelet");
-        let p =
-            NodeParams { domain: &domain, release: &release, cluster_dns: IpAddr::from([172, 30, 0, 10]) };
+        let p = params(&domain, &release);
         assert_eq!(joined(&p, Role::Master).unwrap_err().0, "kubelet");
     }
 }

@@ -13,7 +13,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use seedling_types::helper::HelperEventKind;
-use seedling_types::{Host, Inventory, Role, ports};
+use seedling_types::{Host, Inventory, ports};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path as FsPath};
@@ -53,11 +53,8 @@ async fn ignition(
         }
     };
     let folder = &context.config.ignition_dir;
-    let own = folder.join(format!("{}.ign", host.name));
-    let of_role = folder.join(format!("{}.ign", host.role.as_str()));
-    // A host may be called `worker` and be a master: then `worker.ign` is not its own file.
-    let is_role = [Role::Bootstrap, Role::Master, Role::Worker].iter().any(|r| r.as_str() == host.name);
-    let path = if !is_role && own.is_file() { own } else { of_role };
+    let own = folder.join("nodes").join(format!("{}.ign", host.name));
+    let path = if own.is_file() { own } else { folder.join(format!("{}.ign", host.role.as_str())) };
     let mut response = serve_file(&path, request).await;
     if response.status().is_success() {
         response.headers_mut().insert(CONTENT_TYPE, IGNITION_JSON);

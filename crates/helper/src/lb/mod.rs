@@ -30,6 +30,8 @@ pub struct Service {
     pub hold: Duration,
     /// One event a connection; the API has too many.
     pub log_connections: bool,
+    /// The backend is told by PROXY protocol whose connection it is; health checks, which are ours, come without.
+    pub names_client: bool,
 }
 
 pub const SERVICES: [Service; 2] = [
@@ -40,6 +42,7 @@ pub const SERVICES: [Service; 2] = [
         // Clients of the API retry quickly, and some have time-outs of a few seconds.
         hold: Duration::from_secs(2),
         log_connections: false,
+        names_client: false,
     },
     Service {
         name: "the machine-config load balancer",
@@ -48,6 +51,8 @@ pub const SERVICES: [Service; 2] = [
         // Ignition gives up on a response after 10 s, and then waits up to 5 s before it asks again.
         hold: Duration::from_secs(9),
         log_connections: true,
+        // It hands a config only to the machine it is for.
+        names_client: true,
     },
 ];
 
@@ -70,7 +75,7 @@ async fn serve(listener: TcpListener, pool: Arc<Pool>) {
         let (client, remote) = net::accept(&listener).await;
         let pool = pool.clone();
         tokio::spawn(async move {
-            let connected = pool.connect().await;
+            let connected = pool.connect(remote).await;
             pool.log_connection(net::v4(remote), connected.as_ref().map(|c| c.backend.as_str()));
             let Some(mut connected) = connected else { return };
             tokio::select! {

@@ -3,12 +3,13 @@
 use super::health::{Health, Seen, Usable, candidates};
 use super::{Service, probe};
 use crate::Context;
-use seedling_types::Role;
 use seedling_types::helper::HelperEventKind;
+use seedling_types::{Role, proxy_protocol};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -57,7 +58,7 @@ impl Pool {
     }
 
     /// A connection to a healthy backend; held until there is one, or until patience is over.
-    pub(super) async fn connect(&self) -> Option<Connected> {
+    pub(super) async fn connect(&self, client: SocketAddr) -> Option<Connected> {
         let deadline = Instant::now() + self.service.hold;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let mut health = self.health.subscribe();
@@ -65,7 +66,7 @@ impl Pool {
             let patience_over = Instant::now() >= deadline;
             let order = candidates(&health.borrow_and_update(), turn, patience_over);
             for index in order {
-                if let Some(connected) = self.dial(&self.backends[index]).await {
+                if let Some(connected) = self.dial(&self.backends[index], client).await {
                     return Some(connected);
                 }
             }
@@ -76,16 +77,26 @@ impl Pool {
         }
     }
 
-    async fn dial(&self, backend: &Backend) -> Option<Connected> {
+    async fn dial(&self, backend: &Backend, client: SocketAddr) -> Option<Connected> {
         // Subscribed before the dial: a cut in between must not be missed.
         let cut = backend.cut.subscribe();
-        match timeout(DIAL, TcpStream::connect(backend.address)).await {
+        match timeout(DIAL, self.greet(backend, client)).await {
             Ok(Ok(stream)) => Some(Connected { backend: backend.host.clone(), stream, cut }),
             _ => {
                 backend.check_now.notify_one();
                 None
             }
         }
+    }
+
+    async fn greet(&self, backend: &Backend, client: SocketAddr) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(backend.address).await?;
+        if let (true, SocketAddr::V4(client), SocketAddr::V4(to)) =
+            (self.service.names_client, client, backend.address)
+        {
+            stream.write_all(&proxy_protocol::header(client, to)).await?;
+        }
+        Ok(stream)
     }
 
     fn record(&self, index: usize, seen: &Seen) {

@@ -1,16 +1,18 @@
 //! A TLS server on a machine of the lab, in place of an API server: real sockets, real TLS, a health that tests can set.
-//! `/name` answers with the machine's name, `/slow` after 2 s, `/never` never.
+//! `/name` answers with the machine's name, `/client` with the address the load balancer named (PROXY protocol), `/slow` after
+//! 2 s, `/never` never.
 
 use crate::lab::Lab;
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
+use seedling_types::proxy_protocol;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
@@ -85,11 +87,12 @@ async fn serve(
 }
 
 async fn converse(
-    stream: TcpStream,
+    mut stream: TcpStream,
     tls: TlsAcceptor,
     name: &str,
     status: &AtomicU16,
 ) -> std::io::Result<()> {
+    let client = named_client(&mut stream).await?;
     let mut stream = BufReader::new(tls.accept(stream).await?);
     loop {
         let mut request = String::new();
@@ -107,7 +110,21 @@ async fn converse(
             Some("/never") => std::future::pending().await,
             _ => 200,
         };
-        let reply = format!("HTTP/1.1 {code} X\r\nContent-Length: {}\r\n\r\n{name}", name.len());
+        let body = if request.starts_with("GET /client") { &client } else { name };
+        let reply = format!("HTTP/1.1 {code} X\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(reply.as_bytes()).await?;
     }
+}
+
+async fn named_client(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut first = [0];
+    stream.peek(&mut first).await?;
+    if first[0] != proxy_protocol::SIGNATURE[0] {
+        return Ok("nobody".into());
+    }
+    let mut head = [0; proxy_protocol::HEAD];
+    stream.read_exact(&mut head).await?;
+    let mut rest = vec![0; proxy_protocol::rest_length(&head).unwrap()];
+    stream.read_exact(&mut rest).await?;
+    Ok(proxy_protocol::client(&head, &rest).unwrap().to_string())
 }

@@ -72,7 +72,7 @@ impl Lab {
             interface: "br0".into(),
             address: HELPER,
             network: "192.168.100.0/24".parse().unwrap(),
-            inventory: Inventory { hosts: hosts() },
+            inventory: Inventory { hosts: hosts(), ..Inventory::default() },
             ignition_dir: at("ignition"),
             release_dir: at("release"),
             events: at("events.jsonl"),

@@ -114,6 +114,7 @@ fn machine_config_connections_wait_for_a_backend() {
         let _bootstrap = Backend::start(&lab, "bootstrap", MCS);
         let held = held.join().unwrap();
         assert!(held.ok && held.text == "bootstrap", "{}", held.text);
+        assert_eq!(curl(&lab, MCS, "/client").text, "192.168.100.21");
     });
     lab.event(|e| {
         matches!(e, Connection { port: MCS, host, backend, .. }

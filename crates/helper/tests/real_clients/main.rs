@@ -108,7 +108,7 @@ fn curl_gets_its_own_ignition_file_and_software() {
     lab.addresses();
     lab.write("ignition/bootstrap.ign", "{\"secret\":1}");
     lab.write("ignition/master.ign", "{\"role\":1}");
-    lab.write("ignition/master-1.ign", "{\"own\":1}");
+    lab.write("ignition/nodes/master-1.ign", "{\"own\":1}");
     lab.write("secret", "secret");
     let kubelet: Vec<u8> = (0..3_000_001u32).map(|i| (i * 7 / 5) as u8).collect();
     lab.write("release/bin/kubelet", &kubelet);

@@ -85,7 +85,7 @@ pub async fn report_bootstrap_failure(client: &Client, error: &WaitError, on: &m
     operators::tell_conditions(client, on).await;
     let mut line = |level, text: &str| on(Progress::Line(level, text.into()));
     line(Level::Info, "Use the following commands to gather logs from the cluster");
-    line(Level::Info, "seedling gather bootstrap --help");
+    line(Level::Info, "seedling lab logs bootstrap");
     if let WaitError::Bootstrap { cause, .. } = error {
         line(Level::Error, &format!("Bootstrap failed to complete: {cause}"));
     }

@@ -5,7 +5,7 @@ use super::board::Trouble;
 use super::graph::Mode;
 use super::payload::Manifest;
 use kube::Client;
-use seedling_cluster::{ClusterError, create_if_missing, delete};
+use seedling_cluster::{ClusterError, create_if_missing, delete, get};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -33,9 +33,40 @@ pub async fn apply(client: &Client, manifest: &Manifest, mode: Mode) -> Result<A
         create_if_missing(client, &object).await?;
         return Ok(done(None));
     }
-    let live = seedling_cluster::apply(client, MANAGER, &object).await?;
+    let live = match already_there(client, manifest, &object, mode).await? {
+        Some(live) => live,
+        None => seedling_cluster::apply(client, MANAGER, &object).await?,
+    };
     let generation = live["metadata"]["generation"].as_i64();
     Ok(Applied { generation, rolled_out: mode != Mode::Updating || rolled_out(&live) })
+}
+
+/// bootkube has just created the same CRDs; to write one again costs the API server more than all other manifests together,
+/// since it compiles every rule in it and publishes its schema anew.
+async fn already_there(
+    client: &Client,
+    manifest: &Manifest,
+    wanted: &Value,
+    mode: Mode,
+) -> Result<Option<Value>, ClusterError> {
+    if mode != Mode::Initializing || manifest.kind() != "CustomResourceDefinition" {
+        return Ok(None);
+    }
+    let live = get(client, manifest.api_version(), manifest.kind(), None, manifest.name()).await?;
+    Ok(live.filter(|live| covers(live, wanted)))
+}
+
+/// Everything wanted is live; defaults and status may have been added.
+fn covers(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| live.get(key).is_some_and(|live| covers(live, value)))
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| covers(live, wanted))
+        }
+        _ => live == wanted,
+    }
 }
 
 /// Whether a Deployment or DaemonSet runs as its spec says; anything else does by being there.
@@ -118,6 +149,15 @@ mod tests {
         assert!(!rolled_out(&deployment(2, 1, 0)));
         assert!(!rolled_out(&json!({"kind": "Deployment", "metadata": {"generation": 1}})));
         assert!(rolled_out(&json!({"kind": "ConfigMap", "metadata": {}})));
+    }
+
+    #[test]
+    fn defaults_do_not_count_but_changes_do() {
+        let live = json!({"spec": {"names": {"kind": "A", "listKind": "AList"}, "versions": [{"name": "v1", "served": true}]}, "status": {}});
+        assert!(covers(&live, &json!({"spec": {"names": {"kind": "A"}, "versions": [{"name": "v1"}]}})));
+        assert!(!covers(&live, &json!({"spec": {"names": {"kind": "B"}}})));
+        assert!(!covers(&live, &json!({"spec": {"versions": []}})));
+        assert!(!covers(&live, &json!({"spec": {"scope": "Cluster"}})));
     }
 
     #[test]

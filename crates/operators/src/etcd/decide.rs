@@ -66,7 +66,8 @@ pub fn decide(state: &State) -> Vec<Action> {
     if !actions.is_empty() {
         return actions;
     }
-    let started = |m: &&Member| m.learner && !m.name.is_empty();
+    // A voter that does not answer may cost the quorum: with two voters both are needed.
+    let started = |m: &&Member| m.learner && state.is_healthy(m);
     actions.extend(state.members.iter().filter(started).map(|m| Action::Promote(m.id)));
     if let Some(bootstrap) = state.bootstrap()
         && state.bootstrap_complete
@@ -123,6 +124,9 @@ mod tests {
         let mut state = grown(1, false);
         state.members[2] = member(3, "", 12, true);
         state.members[3] = member(4, "master-2", 13, true);
+        state.healthy = vec![1, 2];
+        assert_eq!(decide(&state), []);
+        state.healthy = vec![1, 2, 4];
         assert_eq!(decide(&state), [Action::Promote(4)]);
         assert!(!state.running_in_cluster());
     }
@@ -152,6 +156,9 @@ mod tests {
             }
             state.healthy = (1..=4).filter(|id| healthy[*id as usize - 1]).collect();
             for action in decide(&state) {
+                if let Action::Promote(id) = action {
+                    prop_assert!(state.healthy.contains(&id));
+                }
                 if let Action::Remove(id) = action {
                     prop_assert!(complete && id == 1 && leader != 1);
                     let left: Vec<_> = state.members.iter().filter(|m| !m.learner && m.id != id).collect();

@@ -1,12 +1,13 @@
-//! On a master, before etcd starts: wait to be on the member list, then write the config to start with. And before the API
-//! server starts: wait until the member beside it may vote.
+//! On a master, in etcd's container: wait to be on the member list, wait for the turn to start, write the config, become etcd.
+//! And in the API server's: wait until the member beside it may vote, then become the API server.
 
 use anyhow::{Context as _, Result};
-use seedling_cluster::etcd::{Etcd, EtcdTls};
+use seedling_cluster::etcd::{Claim, Etcd, EtcdTls};
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_steps::{Condition, Probe, wait_for, write_atomic};
 use seedling_types::{paths, ports};
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,21 +19,76 @@ pub struct JoinArgs {
     /// Directory of the revision's files.
     pub resources: PathBuf,
     pub out: PathBuf,
+    /// What to become.
+    pub command: Vec<String>,
 }
 
 const POLL: Duration = Duration::from_millis(200);
+/// Who starts. A member that joins asks every other for its version before it serves itself: two that start together each wait
+/// seven seconds for the other's answer, so they take turns.
+const TURN: &str = "seedling.dev/etcd-start";
+/// A turn not used within this time is over.
+const TURN_SECONDS: i64 = 10;
 
 pub async fn join(args: &JoinArgs) -> Result<()> {
-    let me = (args.name.clone(), args.address);
-    let members = match Path::new(paths::ETCD_DATA).join("member").exists() {
-        // A member that ran before knows the others from its own data.
-        true => vec![me],
-        false => wait_for_membership(args).await?,
+    let config = |members: &[(String, Ipv4Addr)]| {
+        etcd::config(&args.name, args.address, members, false, Place::Master)
     };
-    let config = etcd::config(&args.name, args.address, &members, false, Place::Master);
-    write_atomic(&args.out, to_yaml(&config), 0o600)?;
-    tracing::info!("starting with {members:?}");
+    if !Path::new(paths::ETCD_DATA).join("member").exists() {
+        let members = wait_for_membership(args).await?;
+        tracing::info!("joining {members:?}");
+        let mut first = config(&members);
+        // Nobody may take it for a member that stays.
+        first["listen-client-urls"] = format!("https://127.0.0.1:{}", ports::ETCD_CLIENT).into();
+        write_atomic(&args.out, to_yaml(&first), 0o600)?;
+        receive_data(&args.command).await?;
+    }
+    // A member that ran before knows the others from its own data.
+    let last = config(&[(args.name.clone(), args.address)]);
+    write_atomic(&args.out, to_yaml(&last), 0o600)?;
+    become_program(&args.command)
+}
+
+/// A member that joins proposes its name before it has the leader's snapshot, finds the name in that snapshot, and waits seven
+/// seconds for an answer that has come already. So its first run ends when it has the data; the second is ready at once.
+async fn receive_data(command: &[String]) -> Result<()> {
+    let Some((program, args)) = command.split_first() else { return Ok(()) };
+    let mut child = tokio::process::Command::new(program).args(args).kill_on_drop(true).spawn()?;
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).build()?;
+    let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
+    let condition = Condition::new(
+        "the leader's data to arrive",
+        Duration::from_secs(600),
+        "the log above; and kubectl -n openshift-etcd-operator logs deployment/etcd-operator",
+    );
+    let received = wait_for(&condition, Duration::from_millis(50), async || {
+        let metrics = match http.get(&url).send().await {
+            Ok(response) => response.text().await.unwrap_or_default(),
+            Err(e) => return Probe::Unmet(e.to_string()),
+        };
+        match metrics.lines().find_map(|l| l.strip_prefix("etcd_server_proposals_applied_total ")) {
+            Some("0") | None => Probe::Unmet("nothing applied yet".into()),
+            Some(_) => Probe::Met(()),
+        }
+    });
+    tokio::select! {
+        ended = child.wait() => anyhow::bail!("{program} ended before it had the leader's data: {}", ended?),
+        received = received => received?,
+    }
+    if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM)?;
+    }
+    if tokio::time::timeout(Duration::from_secs(2), child.wait()).await.is_err() {
+        child.kill().await?;
+    }
     Ok(())
+}
+
+/// This process goes on as that program, with its number and its parent: the runtime sees one process.
+fn become_program(command: &[String]) -> Result<()> {
+    let Some((program, args)) = command.split_first() else { return Ok(()) };
+    let error = std::process::Command::new(program).args(args).exec();
+    Err(error).with_context(|| format!("cannot start {program}"))
 }
 
 async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>> {
@@ -41,9 +97,10 @@ async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>>
         &args.resources.join("configmaps/etcd-ca-bundle/ca-bundle.crt"),
         &certs.join(format!("etcd-peer-{}", args.name)),
     )?;
+    let peer_http = peer_client(&tls)?;
     let mine = super::decide::peer_url(args.address);
     let condition = Condition::new(
-        format!("{mine} to be on etcd's member list"),
+        format!("{mine} to be on etcd's member list, and its turn to start"),
         Duration::from_secs(1800),
         "kubectl -n openshift-etcd-operator logs deployment/etcd-operator",
     );
@@ -55,10 +112,16 @@ async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>>
             let Ok(members) = etcd.members().await else { continue };
             let addresses: Vec<Ipv4Addr> =
                 members.iter().flat_map(|m| &m.peer_urls).filter_map(|u| address_of(u)).collect();
-            if addresses.contains(&args.address) {
-                return Probe::Met(addresses);
+            if !addresses.contains(&args.address) {
+                seen = format!("members {addresses:?}");
+                continue;
             }
-            seen = format!("members {addresses:?}");
+            match turn(&mut etcd, &peer_http, args.address).await {
+                Ok(None) => return Probe::Met(addresses),
+                Ok(Some(other)) => seen = format!("{other} starts"),
+                Err(e) => seen = format!("{e:#}"),
+            }
+            break;
         }
         Probe::Unmet(seen)
     });
@@ -69,8 +132,32 @@ async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>>
     Ok(found.await?.into_iter().map(named).collect())
 }
 
+/// None: it is ours. Otherwise whose it is; a member that answers its peers has used its turn.
+async fn turn(etcd: &mut Etcd, http: &reqwest::Client, me: Ipv4Addr) -> Result<Option<String>> {
+    let me = me.to_string();
+    let holder = match etcd.claim(TURN, &me, None, TURN_SECONDS).await? {
+        Claim::Mine => return Ok(None),
+        Claim::Held(None) => return Ok(Some("somebody".into())),
+        Claim::Held(Some(holder)) => holder,
+    };
+    let url = format!("https://{holder}:{}/version", ports::ETCD_PEER);
+    let serves = holder == me || http.get(url).send().await.is_ok_and(|r| r.status().is_success());
+    if serves && etcd.claim(TURN, &me, Some(&holder), TURN_SECONDS).await? == Claim::Mine {
+        return Ok(None);
+    }
+    Ok(Some(holder))
+}
+
+/// Members answer their peers only.
+fn peer_client(tls: &EtcdTls) -> Result<reqwest::Client> {
+    let identity = reqwest::Identity::from_pem(format!("{}{}", tls.cert, tls.key).as_bytes())?;
+    let ca = reqwest::Certificate::from_pem_bundle(tls.ca.as_bytes())?;
+    let builder = reqwest::Client::builder().identity(identity).tls_certs_only(ca);
+    Ok(builder.timeout(Duration::from_millis(500)).build()?)
+}
+
 /// Runs before a master's API server.
-pub async fn wait_for_voter(resources: &Path) -> Result<()> {
+pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> {
     let tls = tls(
         &resources.join("configmaps/etcd-serving-ca/ca-bundle.crt"),
         &resources.join("secrets/etcd-client/tls"),
@@ -94,7 +181,7 @@ pub async fn wait_for_voter(resources: &Path) -> Result<()> {
         }
     })
     .await?;
-    Ok(())
+    become_program(command)
 }
 
 /// `pair`: path of certificate and key without their endings.

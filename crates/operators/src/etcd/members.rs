@@ -5,61 +5,48 @@ use crate::static_pod::Env;
 use crate::static_pod::certificates::{required_configmap, required_secret};
 use anyhow::{Context as _, Result};
 use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
-use seedling_cluster::{apply, get, patch_status};
+use seedling_cluster::{ClusterError, patch_status};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// While members come and go: a learner catches up within tens of milliseconds, and no event tells.
 const GROWING: Duration = Duration::from_millis(200);
+/// A member that listens but is not ready yet lets its callers wait.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(10);
 const MANAGER: &str = "seedling-etcd-members";
 
-pub async fn run(env: &Env) -> Result<()> {
+/// Connections to the members, kept from look to look.
+pub struct Members<'a> {
+    env: &'a Env,
+    tls: EtcdTls,
+    connected: BTreeMap<String, Etcd>,
+}
+
+/// Tells `seen` what it sees.
+pub async fn run(env: &Env, seen: &watch::Sender<Result<State, String>>) -> Result<()> {
+    let mut members = Members { env, tls: tls(env).await?, connected: BTreeMap::new() };
     let mut last = String::new();
     loop {
-        let pause = match step(env, &mut last).await {
-            Ok(true) => SETTLED,
-            Ok(false) => GROWING,
-            Err(e) => {
-                let text = format!("{e:#}");
-                if text != last {
-                    tracing::warn!("members: {text}");
-                    last = text;
-                }
-                GROWING
-            }
+        let (pause, text) = match members.step(seen).await {
+            Ok((settled, text)) => (if settled { SETTLED } else { GROWING }, text),
+            Err(e) => (GROWING, format!("{e:#}")),
         };
+        if text != last {
+            tracing::info!("members: {text}");
+            last = text;
+        }
         tokio::time::sleep(pause).await;
     }
 }
 
-/// True: nothing is left to do.
-async fn step(env: &Env, last: &mut String) -> Result<bool> {
-    let state = observe(env).await?;
-    let text = summary(&state);
-    if text != *last {
-        tracing::info!("members: {text}");
-        *last = text;
-    }
-    conditions(env, &state).await?;
-    let actions = decide(&state);
-    for action in &actions {
-        match act(env, &state, action).await {
-            Ok(()) => tracing::info!("members: {action:?} done"),
-            // "not in sync with leader" until the learner has caught up.
-            Err(e) if matches!(action, Action::Promote(_)) => tracing::debug!("{action:?}: {e:#}"),
-            Err(e) => return Err(e.context(format!("{action:?}"))),
-        }
-    }
-    Ok(actions.is_empty() && state.bootstrap().is_none())
-}
-
 async fn tls(env: &Env) -> Result<EtcdTls> {
-    let client = required_secret(&env.client, NS_ETCD, "etcd-client").await?;
-    let ca = required_configmap(&env.client, NS_ETCD, "etcd-ca-bundle").await?;
+    let client = required_secret(&env.cache, NS_ETCD, "etcd-client").await?;
+    let ca = required_configmap(&env.cache, NS_ETCD, "etcd-ca-bundle").await?;
     let take = |map: &BTreeMap<String, String>, key: &str| map.get(key).cloned().unwrap_or_default();
     Ok(EtcdTls {
         ca: take(&ca, "ca-bundle.crt"),
@@ -68,62 +55,107 @@ async fn tls(env: &Env) -> Result<EtcdTls> {
     })
 }
 
+impl Members<'_> {
+    /// True: nothing is left to do. And what was seen.
+    async fn step(&mut self, seen: &watch::Sender<Result<State, String>>) -> Result<(bool, String)> {
+        let tls = tls(self.env).await?;
+        if tls != self.tls {
+            *self = Members { env: self.env, tls, connected: BTreeMap::new() };
+        }
+        let state = self.observe().await;
+        let _ = seen.send_replace(state.as_ref().map(Clone::clone).map_err(|e| format!("{e:#}")));
+        let state = state?;
+        conditions(self.env, &state).await?;
+        let actions = decide(&state);
+        for action in &actions {
+            match self.act(&state, action).await {
+                Ok(()) => tracing::info!("members: {action:?} done"),
+                // "not in sync with leader" until the learner has caught up.
+                Err(e) if matches!(action, Action::Promote(_)) => tracing::debug!("{action:?}: {e:#}"),
+                Err(e) => return Err(e.context(format!("{action:?}"))),
+            }
+        }
+        Ok((actions.is_empty() && state.bootstrap().is_none(), summary(&state)))
+    }
+
+    /// The connection to a member; one that failed is made anew.
+    async fn connection(&mut self, endpoint: &str) -> Result<Etcd, ClusterError> {
+        match self.connected.remove(endpoint) {
+            Some(etcd) => Ok(etcd),
+            None => Etcd::connect(&[endpoint.to_string()], &self.tls).await,
+        }
+    }
+
+    /// The members, as the first voter that answers knows them.
+    async fn observe(&mut self) -> Result<State> {
+        let hosts = self.env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
+        let mut error = anyhow::anyhow!("the inventory names no member");
+        for host in hosts {
+            let endpoint = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
+            match self.ask(&endpoint).await {
+                Ok((members, leader)) => return self.judge(members, leader).await,
+                Err(e) => error = e,
+            }
+        }
+        Err(error.context("no etcd member answers"))
+    }
+
+    async fn ask(&mut self, endpoint: &str) -> Result<(Vec<Member>, u64)> {
+        let mut etcd = self.connection(endpoint).await?;
+        let status = etcd.status().await?;
+        let members = etcd.members().await?;
+        self.connected.insert(endpoint.into(), etcd);
+        anyhow::ensure!(!status.learner && status.leader != 0, "{endpoint} is a learner or has no leader");
+        Ok((members, status.leader))
+    }
+
+    async fn judge(&mut self, members: Vec<Member>, leader: u64) -> Result<State> {
+        let mut checks = Vec::new();
+        for member in members.iter().filter(|m| !m.name.is_empty()) {
+            let Some(url) = client_url(member) else { continue };
+            let (known, tls) = (self.connected.remove(&url), &self.tls);
+            checks.push(tokio::time::timeout(ANSWER_WITHIN, async move {
+                let mut etcd = match known {
+                    Some(etcd) => etcd,
+                    None => Etcd::connect(std::slice::from_ref(&url), tls).await.ok()?,
+                };
+                let status = etcd.status().await.ok()?;
+                Some((url, etcd, (status.leader != 0).then_some(member.id)))
+            }));
+        }
+        let answers = futures::future::join_all(checks).await;
+        let mut healthy = Vec::new();
+        for (url, etcd, id) in answers.into_iter().filter_map(|answer| answer.ok().flatten()) {
+            self.connected.insert(url, etcd);
+            healthy.extend(id);
+        }
+        let complete = self.env.cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
+        let bootstrap_complete = complete.is_some_and(|c| c["data"]["status"] == "complete");
+        let masters = self.env.inventory.masters().iter().map(|m| m.address).collect();
+        Ok(State { members, healthy, leader, masters, bootstrap_complete })
+    }
+
+    async fn act(&mut self, state: &State, action: &Action) -> Result<()> {
+        // The leader takes every change; only it can hand its office over.
+        let leader =
+            state.members.iter().find(|m| m.id == state.leader).context("the leader is not on the list")?;
+        let url = client_url(leader).context("the leader has no address")?;
+        let mut etcd = self.connection(&url).await?;
+        match action {
+            Action::AddLearner(url) => drop(etcd.add_learner(url).await?),
+            Action::Promote(id) => etcd.promote(*id).await?,
+            Action::MoveLeader(id) => etcd.move_leader(*id).await?,
+            Action::Remove(id) => etcd.remove(*id).await?,
+        }
+        self.connected.insert(url, etcd);
+        Ok(())
+    }
+}
+
 fn client_url(member: &Member) -> Option<String> {
     let url = member.peer_urls.first()?;
     let host = url.strip_prefix("https://")?.rsplit_once(':')?.0;
     Some(format!("https://{host}:{}", ports::ETCD_CLIENT))
-}
-
-/// The members, as the first voter that answers knows them.
-pub async fn observe(env: &Env) -> Result<State> {
-    let tls = tls(env).await?;
-    let hosts = env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
-    let mut error = anyhow::anyhow!("the inventory names no member");
-    for host in hosts {
-        let endpoint = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
-        match ask(&endpoint, &tls).await {
-            Ok((members, leader)) => return judge(env, &tls, members, leader).await,
-            Err(e) => error = e,
-        }
-    }
-    Err(error.context("no etcd member answers"))
-}
-
-async fn ask(endpoint: &str, tls: &EtcdTls) -> Result<(Vec<Member>, u64)> {
-    let mut etcd = Etcd::connect(&[endpoint.to_string()], tls).await?;
-    let status = etcd.status().await?;
-    anyhow::ensure!(!status.learner && status.leader != 0, "{endpoint} is a learner or has no leader");
-    Ok((etcd.members().await?, status.leader))
-}
-
-async fn judge(env: &Env, tls: &EtcdTls, members: Vec<Member>, leader: u64) -> Result<State> {
-    let checks = members.iter().filter(|m| !m.name.is_empty()).map(|member| async move {
-        let url = client_url(member)?;
-        let mut etcd = Etcd::connect(&[url], tls).await.ok()?;
-        let status = etcd.status().await.ok()?;
-        (status.leader != 0).then_some(member.id)
-    });
-    let healthy = futures::future::join_all(checks).await.into_iter().flatten().collect();
-    let complete = get(&env.client, "v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
-    let bootstrap_complete = complete.is_some_and(|c| c["data"]["status"] == "complete");
-    let masters = env.inventory.masters().iter().map(|m| m.address).collect();
-    Ok(State { members, healthy, leader, masters, bootstrap_complete })
-}
-
-async fn act(env: &Env, state: &State, action: &Action) -> Result<()> {
-    let tls = tls(env).await?;
-    // The leader takes every change; only it can hand its office over.
-    let leader =
-        state.members.iter().find(|m| m.id == state.leader).context("the leader is not on the list")?;
-    let url = client_url(leader).context("the leader has no address")?;
-    let mut etcd = Etcd::connect(&[url], &tls).await?;
-    match action {
-        Action::AddLearner(url) => drop(etcd.add_learner(url).await?),
-        Action::Promote(id) => etcd.promote(*id).await?,
-        Action::MoveLeader(id) => etcd.move_leader(*id).await?,
-        Action::Remove(id) => etcd.remove(*id).await?,
-    }
-    Ok(())
 }
 
 fn summary(state: &State) -> String {
@@ -139,7 +171,7 @@ fn summary(state: &State) -> String {
 
 /// Conditions that bootkube and `wait-for` read, and the endpoints ConfigMap.
 async fn conditions(env: &Env, state: &State) -> Result<()> {
-    let live = get(&env.client, "operator.openshift.io/v1", "Etcd", None, "cluster").await?;
+    let live = env.cache.get("operator.openshift.io/v1", "Etcd", None, "cluster").await?;
     let live = live.context("there is no Etcd cluster")?;
     let before = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let now = time::OffsetDateTime::now_utc().replace_nanosecond(0)?;
@@ -169,7 +201,7 @@ async fn conditions(env: &Env, state: &State) -> Result<()> {
     if conditions.iter().any(|c| !before.contains(c)) {
         let status = json!({"apiVersion": "operator.openshift.io/v1", "kind": "Etcd", "metadata": {"name": "cluster"},
             "status": {"conditions": conditions}});
-        patch_status(&env.client, MANAGER, &status).await?;
+        env.cache.put(&patch_status(&env.client, MANAGER, &status).await?);
     }
     endpoints(env, state).await
 }
@@ -187,11 +219,11 @@ async fn endpoints(env: &Env, state: &State) -> Result<()> {
         })
         .collect();
     let live =
-        get(&env.client, "v1", "ConfigMap", Some(NS_ETCD), "etcd-endpoints").await?.unwrap_or(Value::Null);
+        env.cache.get("v1", "ConfigMap", Some(NS_ETCD), "etcd-endpoints").await?.unwrap_or(Value::Null);
     if live["data"] == json!(data) || (data.is_empty() && live["data"].is_null()) {
         return Ok(());
     }
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS_ETCD, "name": "etcd-endpoints"}, "data": data});
-    apply(&env.client, MANAGER, &object).await?;
+    env.cache.apply(MANAGER, &object).await?;
     Ok(())
 }

@@ -9,11 +9,13 @@ pub use join::{JoinArgs, join, wait_for_voter};
 use crate::static_pod::certificates::{required_configmap, required_secret};
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand};
 use anyhow::Result;
+use decide::State;
 use kube::Client;
 use seedling_components::etcd;
 use seedling_types::Role;
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR};
 use std::collections::BTreeMap;
+use tokio::sync::watch;
 
 const NAMES: Names = Names {
     operator: "etcd",
@@ -26,20 +28,21 @@ const NAMES: Names = Names {
 
 pub async fn run(client: Client) -> Result<()> {
     let env = Env::load(client).await?;
+    let (tell, seen) = watch::channel(Err("the members were not asked yet".to_string()));
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
-        health: |env, _| Box::pin(health(env)),
+        health: Box::new(move |env, _| Box::pin(std::future::ready(health(env, &seen.borrow())))),
     };
     tokio::select! {
         ended = static_pod::run(&env, &operand) => ended,
-        ended = members::run(&env) => ended,
+        ended = members::run(&env, &tell) => ended,
     }
 }
 
 async fn desired(env: &Env) -> Result<Desired> {
-    let certs = required_secret(&env.client, NS_ETCD, "etcd-all-certs").await?;
-    let ca = required_configmap(&env.client, NS_ETCD, "etcd-ca-bundle").await?;
+    let certs = required_secret(&env.cache, NS_ETCD, "etcd-all-certs").await?;
+    let ca = required_configmap(&env.cache, NS_ETCD, "etcd-ca-bundle").await?;
     // The list that a joining member asks; it must not change when bootstrap leaves, or every member would roll again.
     let peers: Vec<_> = (env.inventory.hosts.iter())
         .filter(|host| host.role != Role::Worker)
@@ -55,8 +58,8 @@ async fn desired(env: &Env) -> Result<Desired> {
     })
 }
 
-async fn health(env: &Env) -> Health {
-    match members::observe(env).await {
+fn health(env: &Env, seen: &Result<State, String>) -> Health {
+    match seen {
         Ok(state) => {
             let (healthy, masters) = (state.healthy_master_voters(), env.inventory.masters().len());
             Health {
@@ -64,6 +67,6 @@ async fn health(env: &Env) -> Health {
                 message: format!("{healthy} of {masters} masters' members are healthy voters"),
             }
         }
-        Err(e) => Health { working: false, message: format!("{e:#}") },
+        Err(e) => Health { working: false, message: e.clone() },
     }
 }

@@ -10,7 +10,6 @@ use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR}
 use seedling_types::ports;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::time::Duration;
 
 const NAMES: Names = Names {
     operator: "kube-apiserver",
@@ -34,7 +33,7 @@ pub async fn run(client: Client) -> Result<()> {
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
-        health: |env, masters| Box::pin(health(env, masters)),
+        health: Box::new(|env, masters| Box::pin(health(env, masters))),
     };
     static_pod::run(&env, &operand).await
 }
@@ -69,10 +68,10 @@ fn serving(env: &Env) -> [Serving; 4] {
 }
 
 async fn desired(env: &Env) -> Result<Desired> {
-    let client = &env.client;
+    let cache = &env.cache;
     let mut secrets = BTreeMap::new();
     for row in serving(env) {
-        let (signer, _) = signer(client, NS_KAS_OPERATOR, row.signer).await?;
+        let (signer, _) = signer(cache, NS_KAS_OPERATOR, row.signer).await?;
         let spec = LeafSpec {
             cn: "system:kube-apiserver",
             organizations: vec!["kube-master".into()],
@@ -85,7 +84,7 @@ async fn desired(env: &Env) -> Result<Desired> {
         };
         secrets.insert(
             row.secret.to_string(),
-            tls_files(&leaf(client, NS_KAS, row.secret, &signer, &spec).await?),
+            tls_files(&leaf(cache, NS_KAS, row.secret, &signer, &spec).await?),
         );
     }
     let client_spec = |cn, organization: &str| LeafSpec {
@@ -98,16 +97,16 @@ async fn desired(env: &Env) -> Result<Desired> {
         append_parent: false,
         key_usage: true,
     };
-    let (to_kubelet, _) = signer(client, NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer").await?;
+    let (to_kubelet, _) = signer(cache, NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer").await?;
     let spec = client_spec("system:kube-apiserver", "kube-master");
-    let pair = leaf(client, NS_KAS, "kubelet-client", &to_kubelet, &spec).await?;
+    let pair = leaf(cache, NS_KAS, "kubelet-client", &to_kubelet, &spec).await?;
     secrets.insert("kubelet-client".into(), tls_files(&pair));
-    let (aggregator, previous) = signer(client, NS_KAS_OPERATOR, "aggregator-client-signer").await?;
+    let (aggregator, previous) = signer(cache, NS_KAS_OPERATOR, "aggregator-client-signer").await?;
     let spec = client_spec("system:openshift-aggregator", "kube-master");
-    let pair = leaf(client, NS_KAS, "aggregator-client", &aggregator, &spec).await?;
+    let pair = leaf(cache, NS_KAS, "aggregator-client", &aggregator, &spec).await?;
     secrets.insert("aggregator-client".into(), tls_files(&pair));
-    secrets.insert("etcd-client".into(), required_secret(client, NS_ETCD, "etcd-client").await?);
-    let bound = required_secret(client, NS_KAS_OPERATOR, "next-bound-service-account-signing-key").await?;
+    secrets.insert("etcd-client".into(), required_secret(cache, NS_ETCD, "etcd-client").await?);
+    let bound = required_secret(cache, NS_KAS_OPERATOR, "next-bound-service-account-signing-key").await?;
     secrets.insert("bound-service-account-signing-key".into(), bound);
 
     let aggregator_ca = BTreeMap::from([(
@@ -122,7 +121,7 @@ async fn desired(env: &Env) -> Result<Desired> {
         ("etcd-serving-ca", NS_ETCD, "etcd-ca-bundle"),
     ];
     for (name, namespace, source) in copied {
-        configmaps.insert(name.into(), required_configmap(client, namespace, source).await?);
+        configmaps.insert(name.into(), required_configmap(cache, namespace, source).await?);
     }
     let pod = kube_apiserver::pod(&env.config, &env.release, Place::Master, "NODE_IP")?;
     Ok(Desired { configmaps, secrets, pod })
@@ -130,14 +129,9 @@ async fn desired(env: &Env) -> Result<Desired> {
 
 /// Seen working: most masters' own servers say that they are ready.
 async fn health(env: &Env, masters: &[String]) -> Health {
-    let http = reqwest::Client::builder()
-        .tls_danger_accept_invalid_certs(true)
-        .timeout(Duration::from_secs(2))
-        .build();
-    let Ok(http) = http else { return Health { working: false, message: "no HTTP client".into() } };
     let hosts: Vec<_> = masters.iter().filter_map(|name| env.inventory.by_name(name)).collect();
     let asked = hosts.iter().map(|host| {
-        let request = http.get(format!("https://{}:{}/readyz", host.address, ports::API)).send();
+        let request = env.http.get(format!("https://{}:{}/readyz", host.address, ports::API)).send();
         async move { request.await.is_ok_and(|response| response.status().is_success()) }
     });
     let ready = futures::future::join_all(asked).await.into_iter().filter(|ready| *ready).count();

@@ -23,7 +23,7 @@ pub async fn run(client: Client) -> Result<()> {
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
-        health: |env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager")),
+        health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager"))),
     };
     static_pod::run(&env, &operand).await
 }
@@ -32,9 +32,9 @@ async fn desired(env: &Env) -> Result<Desired> {
     let kubeconfig =
         client_kubeconfig(env, NS_KCM, "kube-controller-manager-client", "system:kube-controller-manager")
             .await?;
-    let (csr_signer, _) = signer(&env.client, NS_KCM_OPERATOR, "csr-signer").await?;
-    let key = required_secret(&env.client, NS_CONFIG, "initial-service-account-private-key").await?;
-    let ca = required_configmap(&env.client, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
+    let (csr_signer, _) = signer(&env.cache, NS_KCM_OPERATOR, "csr-signer").await?;
+    let key = required_secret(&env.cache, NS_CONFIG, "initial-service-account-private-key").await?;
+    let ca = required_configmap(&env.cache, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
     Ok(Desired {
         configmaps: BTreeMap::from([("serviceaccount-ca".to_string(), ca)]),
         secrets: BTreeMap::from([

@@ -1,7 +1,7 @@
 //! The kube-scheduler operator: the scheduler on every master, by revision.
 
 use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
-use crate::static_pod::{self, Desired, Env, Health, Names, Operand};
+use crate::static_pod::{self, Desired, Env, Names, Operand};
 use anyhow::Result;
 use kube::Client;
 use seedling_components::{Place, kube_scheduler};
@@ -22,7 +22,7 @@ pub async fn run(client: Client) -> Result<()> {
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
-        health: |env, _| Box::pin(health(env)),
+        health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-scheduler"))),
     };
     static_pod::run(&env, &operand).await
 }
@@ -36,8 +36,4 @@ async fn desired(env: &Env) -> Result<Desired> {
         secrets: BTreeMap::from([("scheduler-kubeconfig".to_string(), files)]),
         pod: kube_scheduler::pod(&env.release, Place::Master)?,
     })
-}
-
-async fn health(env: &Env) -> Health {
-    leader_is_a_master(env, "kube-scheduler").await
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use seedling_types::names::NS_MCO;
-use seedling_types::{ClusterDomain, Host, Inventory, Role};
+use seedling_types::{Admission, ClusterDomain, Host, Inventory, Role, admission};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -13,10 +13,18 @@ use x509_parser::prelude::FromDer;
 pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 pub const SERVING_SIGNER: &str = "kubernetes.io/kubelet-serving";
 
+/// A request of a kubelet has some hundred bytes.
+pub(super) const LONGEST: usize = 16 * 1024;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Approve,
-    /// Left pending: an administrator may still decide.
+    /// The node's first client certificate: first its token is spent for this key, then it is approved.
+    ApproveFirst {
+        node: String,
+        key: String,
+    },
+    /// Left pending: an administrator may still decide, and what is missing may still come.
     Refuse(String),
     /// Decided already, or not about a node.
     Ignore,
@@ -28,6 +36,8 @@ pub struct Known<'a> {
     pub domain: &'a ClusterDomain,
     /// Names of the Nodes that exist.
     pub nodes: &'a BTreeSet<String>,
+    /// Which tokens there are, and for which keys they were spent.
+    pub admission: &'a Admission,
 }
 
 pub fn judge(csr: &CertificateSigningRequest, known: &Known) -> Verdict {
@@ -40,14 +50,14 @@ pub fn judge(csr: &CertificateSigningRequest, known: &Known) -> Verdict {
     }
     let checked = match csr.spec.signer_name.as_str() {
         CLIENT_SIGNER => client(csr, known),
-        SERVING_SIGNER => serving(csr, known),
+        SERVING_SIGNER => serving(csr, known).map(|()| Verdict::Approve),
         _ => return Verdict::Ignore,
     };
-    checked.map_or_else(Verdict::Refuse, |()| Verdict::Approve)
+    checked.unwrap_or_else(Verdict::Refuse)
 }
 
 /// A node's first client certificate, asked for with the bootstrap credentials; or its renewal, by the node itself.
-fn client(csr: &CertificateSigningRequest, known: &Known) -> Result<(), String> {
+fn client(csr: &CertificateSigningRequest, known: &Known) -> Result<Verdict, String> {
     let asked = Asked::read(&csr.spec.request.0)?;
     let host = node(&asked.common_name, known)?;
     usages(csr, "client auth")?;
@@ -55,12 +65,31 @@ fn client(csr: &CertificateSigningRequest, known: &Known) -> Result<(), String> 
         "a client certificate has no alternative names".into()
     })?;
     if csr.spec.username.as_deref() == Some(&asked.common_name) {
-        return groups_include_nodes(csr);
+        return groups_include_nodes(csr).map(|()| Verdict::Approve);
     }
     bootstrapper(csr)?;
-    ensure(!known.nodes.contains(&host.name), || {
-        format!("Node {} exists already; delete it if the machine was installed anew", host.name)
-    })
+    first(&host.name, asked.key, known)
+}
+
+/// One key a node. A kubelet that was killed asks again with the key it kept; whoever has another one was installed anew, which is
+/// for the administrator to say, or is not the node.
+fn first(node: &str, key: String, known: &Known) -> Result<Verdict, String> {
+    if known.admission.open {
+        ensure(!known.nodes.contains(node), || {
+            format!("Node {node} exists already; delete it if the machine was installed anew")
+        })?;
+        return Ok(Verdict::Approve);
+    }
+    let anew = format!("if the machine was installed anew: seedling node reissue {node}");
+    let issued =
+        known.admission.nodes.get(node).ok_or_else(|| format!("{node} was given no token; {anew}"))?;
+    match &issued.spent {
+        None => Ok(Verdict::ApproveFirst { node: node.into(), key }),
+        Some(spent) if spent.key == key => Ok(Verdict::Approve),
+        Some(spent) => {
+            Err(format!("{node} has had a certificate for another key since {}; {anew}", spent.at))
+        }
+    }
 }
 
 fn serving(csr: &CertificateSigningRequest, known: &Known) -> Result<(), String> {
@@ -123,15 +152,18 @@ fn usages(csr: &CertificateSigningRequest, purpose: &str) -> Result<(), String> 
 }
 
 /// What the request itself says. Its signature is the signer's business.
-struct Asked {
-    common_name: String,
+pub(super) struct Asked {
+    pub(super) common_name: String,
+    /// sha256 of the public key.
+    key: String,
     dns: Vec<String>,
     ips: Vec<IpAddr>,
 }
 
 impl Asked {
-    fn read(pem: &[u8]) -> Result<Self, String> {
+    pub(super) fn read(pem: &[u8]) -> Result<Self, String> {
         let unreadable = |what: &str| format!("the request cannot be read: {what}");
+        ensure(pem.len() <= LONGEST, || format!("the request has {} bytes", pem.len()))?;
         let (rest, pem) = x509_parser::pem::parse_x509_pem(pem).map_err(|e| unreadable(&e.to_string()))?;
         ensure(pem.label == "CERTIFICATE REQUEST" && rest.trim_ascii().is_empty(), || {
             unreadable("not one PEM request")
@@ -152,7 +184,8 @@ impl Asked {
         ensure(organizations == ["system:nodes"], || format!("the organizations are {organizations:?}"))?;
         let [common_name] =
             <[String; 1]>::try_from(names).map_err(|n| format!("the common names are {n:?}"))?;
-        let mut asked = Asked { common_name, dns: vec![], ips: vec![] };
+        let key = admission::digest_of(request.certification_request_info.subject_pki.raw);
+        let mut asked = Asked { common_name, key, dns: vec![], ips: vec![] };
         for extension in request.requested_extensions().into_iter().flatten() {
             let ParsedExtension::SubjectAlternativeName(names) = extension else {
                 return Err("the request has an extension other than alternative names".into());

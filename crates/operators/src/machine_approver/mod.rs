@@ -1,38 +1,45 @@
 //! The CSR approver: a certificate for every machine of the inventory, and for nobody else.
 //!
-//! In: CertificateSigningRequests, Nodes, the inventory. Out: approvals; for what is refused, a log line and an Event that say
-//! why. It runs twice: on the bootstrap node (approve-csr.service) until the handoff, and on a master from before that on.
+//! In: CertificateSigningRequests, Nodes, the inventory, the nodes' tokens. Out: approvals, and tokens spent; for what is refused,
+//! the reason as an annotation of the request, an Event and a log line. It is left pending, never denied: a kubelet asks again
+//! under the same name, and would be locked out by a denial that was only too early. It runs twice: on the bootstrap node (approve-csr.service) until the handoff, and on a master from before that on.
 
 mod judge;
+mod show;
 
 pub use judge::{CLIENT_SIGNER, Known, SERVING_SIGNER, Verdict, judge};
+pub use show::{Shown, show};
 
+use crate::admission::{self, AdmissionError};
 use anyhow::Context;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
-use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, Snapshot, follow};
 use seedling_cluster::operator_status::{Cond, Report, report};
+use seedling_cluster::{Cache, create_if_missing};
 use seedling_types::names::NS_APPROVER;
-use seedling_types::{ClusterDomain, Inventory};
+use seedling_types::{Admission, ClusterDomain, Inventory};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
 
 const REASON: &str = "NodeCSRApprove";
 const MESSAGE: &str = "This CSR was approved by the Node CSR Approver (cluster-machine-approver)";
+/// On a request that is left pending: why.
+const REFUSED: &str = "machine-approver.seedling.internal/refused";
+/// Reasons quote what was asked for.
+const LONGEST_REASON: usize = 1000;
 /// After a failed write; the API server may be on its way out.
 const RETRY: Duration = Duration::from_millis(500);
 
 pub async fn run(client: Client) -> anyhow::Result<()> {
     let version = std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?;
-    let inventory = crate::inventory::wait(&client).await;
+    let inventory = crate::inventory::keep(&client).await;
     let domain = cluster_domain(&client).await;
     let watching = watch::Sender::new(false);
     tokio::select! {
-        () = approve(&client, &inventory, &domain, &watching) => {}
+        () = approve(&client, inventory, &domain, &watching) => {}
         () = tell(&client, &version, watching.subscribe()) => {}
     }
     Ok(())
@@ -40,79 +47,100 @@ pub async fn run(client: Client) -> anyhow::Result<()> {
 
 /// Approves until dropped.
 pub async fn approve_loop(client: &Client, inventory: &Inventory, domain: &ClusterDomain) {
-    approve(client, inventory, domain, &watch::Sender::new(false)).await
+    let inventory = watch::Sender::new(inventory.clone());
+    approve(client, inventory.subscribe(), domain, &watch::Sender::new(false)).await
 }
 
 async fn approve(
     client: &Client,
-    inventory: &Inventory,
+    mut inventory: watch::Receiver<Inventory>,
     domain: &ClusterDomain,
     watching: &watch::Sender<bool>,
 ) {
     let mut requests = follow(client, Selection::all("certificates.k8s.io/v1", "CertificateSigningRequest"));
     let mut nodes = follow(client, Selection::all("v1", "Node"));
-    // What was said of a request, so that it is said once.
-    let mut said = BTreeMap::new();
+    let mut tokens = follow(client, admission::selection());
     loop {
-        let (seen, known_nodes) = (requests.now(), nodes.now());
-        let synced = seen.synced && known_nodes.synced;
-        watching.send_if_modified(|w| std::mem::replace(w, synced) != synced);
+        let (seen, known_nodes, admission) = (requests.now(), nodes.now(), admission_of(&tokens.now()));
+        let ready = admission.filter(|_| seen.synced && known_nodes.synced);
+        watching.send_if_modified(|w| std::mem::replace(w, ready.is_some()) != ready.is_some());
         let mut retry = false;
-        if synced {
+        if let Some(admission) = &ready {
             let names = known_nodes.objects.keys().cloned().collect();
-            let known = Known { inventory, domain, nodes: &names };
-            said.retain(|name, _| seen.objects.contains_key(name));
-            retry = decide_all(client, &seen, &known, &mut said).await;
+            let machines = inventory.borrow_and_update().clone();
+            let known = Known { inventory: &machines, domain, nodes: &names, admission };
+            retry = decide_all(client, &seen, &known).await;
         }
         tokio::select! {
             _ = requests.state.changed() => {}
             _ = nodes.state.changed() => {}
+            _ = tokens.state.changed() => {}
+            Ok(()) = inventory.changed() => {}
             () = tokio::time::sleep(RETRY), if retry => {}
         }
     }
 }
 
+/// Without it nothing is approved: nobody knows which keys were given a certificate.
+fn admission_of(seen: &Snapshot) -> Option<Admission> {
+    let parsed = admission::parse(seen.objects.values().next()?);
+    parsed.map_err(|e| tracing::warn!("{e}")).ok()
+}
+
 /// True: something could not be written and has to be tried again.
-async fn decide_all(
-    client: &Client,
-    seen: &Snapshot,
-    known: &Known<'_>,
-    said: &mut BTreeMap<String, String>,
-) -> bool {
+async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> bool {
     let mut retry = false;
     for (name, object) in &seen.objects {
         let Ok(csr) = serde_json::from_value::<CertificateSigningRequest>(object.clone()) else { continue };
         let requester = csr.spec.username.as_deref().unwrap_or_default();
-        match judge(&csr, known) {
-            Verdict::Ignore => {}
-            Verdict::Approve => match approve_one(client, &csr).await {
-                Ok(()) => tracing::info!(csr = name, signer = csr.spec.signer_name, requester, "approved"),
-                // Somebody was quicker; the watch will tell.
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(e) => {
-                    tracing::warn!("approving {name}: {e}");
-                    retry = true;
-                }
+        let done = match judge(&csr, known) {
+            Verdict::Ignore => continue,
+            Verdict::Approve => approve_one(client, &csr).await,
+            Verdict::ApproveFirst { node, key } => match admission::spend(client, &node, &key).await {
+                Ok(()) => approve_one(client, &csr).await,
+                // Another key, or another approver, was quicker: it is judged again.
+                Err(AdmissionError::Changed) => Err("its token was spent meanwhile".into()),
+                Err(e) => Err(e.to_string()),
             },
             Verdict::Refuse(why) => {
-                if said.insert(name.clone(), why.clone()).as_ref() != Some(&why) {
+                let why: String = why.chars().take(LONGEST_REASON).collect();
+                if csr.annotations().get(REFUSED) != Some(&why) {
                     tracing::warn!(
                         csr = name,
                         signer = csr.spec.signer_name,
                         requester,
                         "left pending: {why}"
                     );
-                    if let Err(e) = create_if_missing(client, &event(object, &why)).await {
+                    if let Err(e) = refuse_one(client, object, &why).await {
                         tracing::warn!("{e}");
+                        retry = true;
                     }
                 }
+                continue;
+            }
+        };
+        match done {
+            Ok(()) => tracing::info!(csr = name, signer = csr.spec.signer_name, requester, "approved"),
+            Err(e) => {
+                tracing::warn!("approving {name}: {e}");
+                retry = true;
             }
         }
     }
     retry
 }
 
-async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result<(), kube::Error> {
+/// The annotation stays with the request; the Event is where people look first.
+async fn refuse_one(client: &Client, csr: &Value, why: &str) -> anyhow::Result<()> {
+    let api: Api<CertificateSigningRequest> = Api::all(client.clone());
+    let name = csr["metadata"]["name"].as_str().unwrap_or_default();
+    let patch = json!({"metadata": {"annotations": {REFUSED: why}}});
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    create_if_missing(client, &event(csr, why)).await?;
+    Ok(())
+}
+
+async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result<(), String> {
     let mut approved = csr.clone();
     approved.status.get_or_insert_default().conditions.get_or_insert_default().push(
         CertificateSigningRequestCondition {
@@ -124,7 +152,12 @@ async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result
         },
     );
     let api: Api<CertificateSigningRequest> = Api::all(client.clone());
-    api.replace_subresource("approval", &csr.name_any(), &PostParams::default(), &approved).await.map(drop)
+    match api.replace_subresource("approval", &csr.name_any(), &PostParams::default(), &approved).await {
+        Ok(_) => Ok(()),
+        // Somebody was quicker; the watch will tell.
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 fn event(csr: &Value, why: &str) -> Value {
@@ -153,6 +186,7 @@ async fn cluster_domain(client: &Client) -> ClusterDomain {
 }
 
 async fn tell(client: &Client, version: &str, mut watching: watch::Receiver<bool>) {
+    let cache = Cache::new(client);
     loop {
         let watches = *watching.borrow_and_update();
         let told = Report {
@@ -166,7 +200,7 @@ async fn tell(client: &Client, version: &str, mut watching: watch::Receiver<bool
             version: version.into(),
             related: vec![("".into(), "namespaces".into(), "".into(), NS_APPROVER.into())],
         };
-        match report(client, &told).await {
+        match report(&cache, &told).await {
             Ok(()) => drop(watching.changed().await),
             Err(e) => {
                 tracing::warn!("{e}");

@@ -1,15 +1,24 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::machine_approver::judge::LONGEST;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequestSpec, CertificateSigningRequestStatus};
-use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, SanType};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, PublicKeyData, SanType,
+};
+use seedling_types::admission::{Issued, Spent, digest_of};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+/// The key that master-1's certificate is for.
+static MASTER_1: LazyLock<KeyPair> = LazyLock::new(|| KeyPair::generate().unwrap());
 
 const HOSTS: &str = "hosts:\n\
     - {name: bootstrap, role: bootstrap, mac: '52:54:00:00:00:01', address: 192.168.126.10}\n\
     - {name: master-0, role: master, mac: '52:54:00:00:00:02', address: 192.168.126.11}\n\
     - {name: master-1, role: master, mac: '52:54:00:00:00:03', address: 192.168.126.12}\n\
+    - {name: master-2, role: master, mac: '52:54:00:00:00:05', address: 192.168.126.13}\n\
     - {name: worker-0, role: worker, mac: '52:54:00:00:00:04', address: 192.168.126.21}\n";
 const BOOTSTRAPPER: &str = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
 const BOOTSTRAPPER_GROUPS: [&str; 3] = [
@@ -31,8 +40,10 @@ struct Case {
     ips: Vec<&'static str>,
     other: Vec<SanType>,
     extended: Vec<ExtendedKeyUsagePurpose>,
-    raw: Option<&'static str>,
+    raw: Option<String>,
     condition: Option<&'static str>,
+    /// The same seed gives the same key.
+    key: Option<&'static KeyPair>,
 }
 
 fn first(node: &'static str) -> Case {
@@ -48,6 +59,7 @@ fn first(node: &'static str) -> Case {
         extended: vec![],
         raw: None,
         condition: None,
+        key: None,
     }
 }
 
@@ -76,13 +88,14 @@ fn request(case: &Case) -> CertificateSigningRequest {
         .chain(case.other.clone())
         .collect();
     params.extended_key_usages = case.extended.clone();
-    let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+    let made = KeyPair::generate().unwrap();
+    let pem = params.serialize_request(case.key.unwrap_or(&made)).unwrap().pem().unwrap();
     let strings = |list: &[&str]| Some(list.iter().map(ToString::to_string).collect());
     let condition =
         |kind: &str| CertificateSigningRequestCondition { type_: kind.into(), ..Default::default() };
     CertificateSigningRequest {
         spec: CertificateSigningRequestSpec {
-            request: ByteString(case.raw.map_or(pem, String::from).into_bytes()),
+            request: ByteString(case.raw.clone().unwrap_or(pem).into_bytes()),
             signer_name: case.signer.into(),
             username: Some(case.username.into()),
             groups: strings(&case.groups),
@@ -97,10 +110,23 @@ fn request(case: &Case) -> CertificateSigningRequest {
     }
 }
 
-fn verdict(case: &Case) -> Verdict {
+/// master-1 has its certificate, for [`MASTER_1`]; master-2 is in the inventory, but was given no token; the others are to come.
+fn admission() -> Admission {
+    let issued = |spent| Issued { sha256: "d".into(), spent };
+    let key = digest_of(&MASTER_1.subject_public_key_info());
+    let spent = Some(Spent { at: "2026-11-16T00:00:00Z".into(), key });
+    let nodes = [("master-0", None), ("worker-0", None), ("master-1", spent)];
+    Admission { open: false, nodes: nodes.map(|(name, spent)| (name.into(), issued(spent))).into() }
+}
+
+fn verdict_of(case: &Case, admission: &Admission) -> Verdict {
     let (inventory, domain) = (Inventory::parse(HOSTS).unwrap(), ClusterDomain("ocp4.example.com".into()));
     let nodes = BTreeSet::from(["master-1".to_string()]);
-    judge(&request(case), &Known { inventory: &inventory, domain: &domain, nodes: &nodes })
+    judge(&request(case), &Known { inventory: &inventory, domain: &domain, nodes: &nodes, admission })
+}
+
+fn verdict(case: &Case) -> Verdict {
+    verdict_of(case, &admission())
 }
 
 #[test]
@@ -110,6 +136,16 @@ fn machines_of_the_inventory_get_their_certificates() {
         first("system:node:master-0"),
         first("system:node:worker-0"),
         Case { usages: rsa, ..first("system:node:master-0") },
+    ] {
+        let key = match verdict(&case) {
+            Verdict::ApproveFirst { node, key } if case.subject[1].1.ends_with(&node) => key,
+            other => panic!("{:?}: {other:?}", case.subject),
+        };
+        assert_eq!(key.len(), 64);
+    }
+    for case in [
+        // Killed after its request was approved: the kubelet kept the key and asks again.
+        Case { key: Some(&MASTER_1), ..first("system:node:master-1") },
         renewal("system:node:master-0"),
         // Its Node exists: that is what a renewal is.
         renewal("system:node:master-1"),
@@ -128,12 +164,33 @@ fn nobody_else_does() {
     let (o, cn, ou) = (DnType::OrganizationName, DnType::CommonName, DnType::OrganizationalUnitName);
     let email = SanType::Rfc822Name("a@b.c".try_into().unwrap());
     let uri = SanType::URI("spiffe://x".try_into().unwrap());
+    let pem = String::from_utf8(request(&first(m0)).spec.request.0).unwrap();
+    let twice = pem.repeat(2);
+    let certificate = pem.replace("CERTIFICATE REQUEST", "CERTIFICATE");
+    let trailing = format!("{pem}rm -rf /\n");
+    let huge = format!("{pem}{}", " ".repeat(LONGEST));
     let cases = [
         ("a stranger", first("system:node:evil"), "no master or worker"),
         ("the bootstrap machine", first("system:node:bootstrap"), "no master or worker"),
         ("a name like another's", first("system:node:master-0.evil"), "no master or worker"),
         ("not a node", first("system:admin"), "not a node's name"),
-        ("a Node that exists", first(m1), "exists already"),
+        ("a second key for a node", first(m1), "another key since 2026-11-16T00:00:00Z"),
+        ("a node without a token", first("system:node:master-2"), "seedling node reissue master-2"),
+        (
+            "another node with master-1's key",
+            Case { key: Some(&MASTER_1), ..first("system:node:evil") },
+            "no master or worker",
+        ),
+        ("no node at all", first("system:node:"), "no master or worker"),
+        ("a name in capitals", first("system:node:MASTER-0"), "no master or worker"),
+        ("a name with a space", first("system:node:master-0 "), "no master or worker"),
+        ("a huge one", Case { raw: Some(huge), ..first(m0) }, "bytes"),
+        ("two requests in one", Case { raw: Some(twice), ..first(m0) }, "not one PEM request"),
+        ("a certificate instead", Case { raw: Some(certificate), ..first(m0) }, "not one PEM request"),
+        ("something after the request", Case { raw: Some(trailing), ..first(m0) }, "not one PEM request"),
+        ("many names", Case { dns: vec!["a.example.com"; 900], ..serving(m0) }, "bytes"),
+        ("a client for every purpose", Case { usages: vec!["any", "client auth"], ..first(m0) }, "usages"),
+        ("no usage", Case { usages: vec![], ..first(m0) }, "usages"),
         ("an anonymous requester", Case { username: "system:anonymous", ..first(m0) }, "may not ask"),
         (
             "another service account",
@@ -196,12 +253,14 @@ fn nobody_else_does() {
         (
             "garbage",
             Case {
-                raw: Some("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"),
+                raw: Some(
+                    "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n".into(),
+                ),
                 ..first(m0)
             },
             "cannot be read",
         ),
-        ("nothing", Case { raw: Some(""), ..first(m0) }, "cannot be read"),
+        ("nothing", Case { raw: Some(String::new()), ..first(m0) }, "cannot be read"),
         (
             "another node's serving certificate",
             Case { username: m1, ..serving(m0) },
@@ -240,6 +299,52 @@ fn nobody_else_does() {
             Verdict::Refuse(said) => assert!(said.contains(why), "{what}: {said}"),
             other => panic!("{what}: {other:?}"),
         }
+    }
+}
+
+#[test]
+fn a_node_that_was_issued_anew_may_bring_one_new_key() {
+    let mut admission = admission();
+    let case = first("system:node:master-1");
+    assert!(matches!(verdict_of(&case, &admission), Verdict::Refuse(_)));
+    admission.nodes.insert("master-1".into(), Issued { sha256: "new".into(), spent: None });
+    let Verdict::ApproveFirst { key, .. } = verdict_of(&case, &admission) else { panic!("not approved") };
+    let spent = Some(Spent { at: "later".into(), key });
+    admission.nodes.insert("master-1".into(), Issued { sha256: "new".into(), spent });
+    // Every request has a key of its own here.
+    assert!(matches!(verdict_of(&case, &admission), Verdict::Refuse(_)));
+}
+
+#[test]
+fn an_open_cluster_approves_as_upstream() {
+    let open = Admission { open: true, ..Admission::default() };
+    for name in ["system:node:master-0", "system:node:master-2"] {
+        assert_eq!(verdict_of(&first(name), &open), Verdict::Approve);
+    }
+    match verdict_of(&first("system:node:master-1"), &open) {
+        Verdict::Refuse(why) => assert!(why.contains("exists already"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_became_of_a_request_is_shown() {
+    let mut refused = request(&first("system:node:evil"));
+    refused.annotations_mut().insert(REFUSED.into(), "a stranger".into());
+    let shown = show(&refused);
+    assert_eq!((shown.verdict, shown.reason.as_str()), ("refused", "a stranger"));
+    assert_eq!((shown.kind.as_str(), shown.node.as_deref()), ("client", Some("evil")));
+    assert_eq!((shown.requester.as_str(), shown.issued), (BOOTSTRAPPER, false));
+    let table = [
+        (renewal("system:node:master-0"), "client renewal", "pending"),
+        (Case { condition: Some("Approved"), ..serving("system:node:master-0") }, "serving", "approved"),
+        (Case { condition: Some("Denied"), ..first("system:node:evil") }, "client", "denied"),
+        (Case { signer: "example.com/x", ..first("system:node:evil") }, "example.com/x", "pending"),
+        (Case { raw: Some("junk".into()), ..first("system:node:evil") }, "client", "pending"),
+    ];
+    for (case, kind, verdict) in table {
+        let shown = show(&request(&case));
+        assert_eq!((shown.kind.as_str(), shown.verdict), (kind, verdict));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether each master hands out a config, asked the way a joining machine asks.
+//! Whether each master could hand out a config, asked where a joining machine asks.
 
 use kube::Client;
 use seedling_cluster::follow::{Selection, follow};
@@ -63,7 +63,7 @@ async fn authority(client: &Client) -> Result<reqwest::Certificate, String> {
     reqwest::Certificate::from_pem(pem.as_bytes()).map_err(|e| format!("ConfigMap {name}: {e}"))
 }
 
-/// At the master's own address, by the name its certificate has. HEAD: the config itself is nobody's business here.
+/// At the master's own address, by the name its certificate has. Only whether it could: the config is for machines with a token.
 async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Result<(), String> {
     // Whoever was first in this process has installed the same one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -77,9 +77,8 @@ async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Resu
         .user_agent("machine-config-operator")
         .build()
         .map_err(|e| why(&e))?;
-    let request = client.head(format!("https://{name}:{}/config/master", ports::MCS));
-    let accept = "application/vnd.coreos.ignition+json;version=3.2.0, */*;q=0.1";
-    let response = request.header("Accept", accept).send().await.map_err(|e| why(&e))?;
+    let request = client.head(format!("https://{name}:{}/readyz/master", ports::MCS));
+    let response = request.send().await.map_err(|e| why(&e))?;
     if response.status().as_u16() == 200 { Ok(()) } else { Err(format!("answered {}", response.status())) }
 }
 

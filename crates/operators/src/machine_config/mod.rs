@@ -2,7 +2,7 @@
 //!
 //! In: MachineConfigs, pools and the ControllerConfig (bootkube made the first of each), the inventory, Scheduler `cluster`.
 //! Out: rendered MachineConfigs, the DaemonSet of the server, labels and annotations of Nodes, ClusterOperator
-//! `machine-config`, which is available only when every master handed out `/config/master`.
+//! `machine-config`, which is available only when every master can hand out the masters' config.
 
 mod answers;
 mod nodes;

@@ -3,8 +3,8 @@
 use super::RETRY;
 use super::answers::Answers;
 use kube::Client;
-use seedling_cluster::get;
-use seedling_cluster::operator_status::{Cond, Report, report};
+use seedling_cluster::Cache;
+use seedling_cluster::operator_status::{Cond, Report, report, said_available};
 use seedling_types::Inventory;
 use seedling_types::names::NS_MCO;
 use tokio::sync::watch;
@@ -21,12 +21,13 @@ pub async fn tell(
     mut rendered: watch::Receiver<Result<(), String>>,
 ) {
     let masters: Vec<_> = inventory.masters().iter().map(|m| m.name.clone()).collect();
+    let cache = Cache::new(client);
     let mut was_available = None;
     loop {
         let told = async {
             let was = match was_available {
                 Some(was) => was,
-                None => said_available(client).await?,
+                None => said_available(&cache, NAME).await?,
             };
             let rendered = rendered.borrow_and_update().clone();
             let (available, progressing, degraded) =
@@ -34,7 +35,7 @@ pub async fn tell(
             was_available = Some(available.status);
             let related = vec![("".into(), "namespaces".into(), "".into(), NS_MCO.into())];
             report(
-                client,
+                &cache,
                 &Report {
                     name: NAME.into(),
                     available,
@@ -56,13 +57,6 @@ pub async fn tell(
             _ = rendered.changed() => {}
         }
     }
-}
-
-/// What an earlier instance of this operator said.
-async fn said_available(client: &Client) -> Result<bool, seedling_cluster::ClusterError> {
-    let live = get(client, super::CONFIG, "ClusterOperator", None, NAME).await?.unwrap_or_default();
-    let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    Ok(conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True"))
 }
 
 /// Available, progressing, degraded. The first time every master has to answer; later one is enough to join a machine.

@@ -7,8 +7,8 @@ use anyhow::Context;
 use ipnet::Ipv4Net;
 use kube::Client;
 use seedling_cluster::follow::{Followed, Selection, follow};
-use seedling_cluster::operator_status::{Report, report};
-use seedling_cluster::{ClusterError, apply, get};
+use seedling_cluster::operator_status::{Report, report, said_available};
+use seedling_cluster::{Cache, ClusterError, apply};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -141,11 +141,12 @@ impl Part<'_> {
         mut views: watch::Receiver<Views>,
         mut applied: watch::Receiver<Result<(), String>>,
     ) {
+        let cache = Cache::new(client);
         let mut was_available = None;
         loop {
             let was = match was_available {
                 Some(was) => was,
-                None => match available(client, self.name).await {
+                None => match said_available(&cache, self.name).await {
                     Ok(was) => was,
                     Err(e) => {
                         tracing::warn!("{e}");
@@ -167,7 +168,7 @@ impl Part<'_> {
                 version: self.version.into(),
                 related: vec![("".into(), "namespaces".into(), "".into(), self.namespace.into())],
             };
-            if let Err(e) = report(client, &told).await {
+            if let Err(e) = report(&cache, &told).await {
                 tracing::warn!("{e}");
                 tokio::time::sleep(RETRY).await;
                 continue;
@@ -179,13 +180,6 @@ impl Part<'_> {
             tokio::time::sleep(COALESCE).await;
         }
     }
-}
-
-/// What an earlier instance of this operator said.
-async fn available(client: &Client, name: &str) -> Result<bool, ClusterError> {
-    let live = get(client, CONFIG, "ClusterOperator", None, name).await?.unwrap_or_default();
-    let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    Ok(conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True"))
 }
 
 async fn cluster_network(mut network: Followed, mut infrastructure: Followed) -> ClusterNetwork {

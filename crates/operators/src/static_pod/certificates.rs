@@ -2,8 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kube::Client;
-use seedling_cluster::{apply, get};
+use seedling_cluster::Cache;
 use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, issue, new_ca, not_after};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,12 +15,8 @@ pub const LEAF: Duration = Duration::days(365);
 const MANAGER: &str = "seedling-certificates";
 
 /// A Secret's data, decoded.
-pub async fn secret(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<BTreeMap<String, String>>> {
-    let Some(object) = get(client, "v1", "Secret", Some(namespace), name).await? else { return Ok(None) };
+pub async fn secret(cache: &Cache, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, String>>> {
+    let Some(object) = cache.get("v1", "Secret", Some(namespace), name).await? else { return Ok(None) };
     let decode = |(key, value): (&String, &Value)| {
         let bytes = STANDARD.decode(value.as_str().unwrap_or_default())?;
         anyhow::Ok((key.clone(), String::from_utf8(bytes)?))
@@ -30,22 +25,18 @@ pub async fn secret(
     Ok(Some(data.with_context(|| format!("Secret {namespace}/{name}"))?))
 }
 
-pub async fn required_secret(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-) -> Result<BTreeMap<String, String>> {
-    secret(client, namespace, name)
+pub async fn required_secret(cache: &Cache, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
+    secret(cache, namespace, name)
         .await?
         .with_context(|| format!("Secret {namespace}/{name} is not there yet"))
 }
 
 pub async fn required_configmap(
-    client: &Client,
+    cache: &Cache,
     namespace: &str,
     name: &str,
 ) -> Result<BTreeMap<String, String>> {
-    let map = get(client, "v1", "ConfigMap", Some(namespace), name).await?;
+    let map = cache.get("v1", "ConfigMap", Some(namespace), name).await?;
     let map = map.with_context(|| format!("ConfigMap {namespace}/{name} is not there yet"))?;
     Ok(serde_json::from_value(map["data"].clone()).unwrap_or_default())
 }
@@ -59,9 +50,9 @@ fn lasts(pair: &CertKey, now: OffsetDateTime) -> bool {
 }
 
 /// The signer in a Secret; a new one takes its place when it ends soon. The old one's certificate is returned for bundles.
-pub async fn signer(client: &Client, namespace: &str, name: &str) -> Result<(CertKey, Option<String>)> {
+pub async fn signer(cache: &Cache, namespace: &str, name: &str) -> Result<(CertKey, Option<String>)> {
     let now = OffsetDateTime::now_utc();
-    let data = required_secret(client, namespace, name).await?;
+    let data = required_secret(cache, namespace, name).await?;
     let old = pair(&data).with_context(|| format!("Secret {namespace}/{name} is no key pair"))?;
     if lasts(&old, now) {
         return Ok((old, data.get("previous.crt").cloned()));
@@ -69,31 +60,31 @@ pub async fn signer(client: &Client, namespace: &str, name: &str) -> Result<(Cer
     let spec = CaSpec { cn: name, ou: Some("openshift"), validity: Duration::days(5 * 365) };
     let new = new_ca(&spec, KeyAlgorithm::default(), now)?;
     tracing::info!("signer {namespace}/{name} ended soon; a new one takes its place");
-    store(client, namespace, name, &new, Some(&old.cert)).await?;
+    store(cache, namespace, name, &new, Some(&old.cert)).await?;
     Ok((new, Some(old.cert)))
 }
 
 /// The leaf in a Secret; made, or made anew when it ends soon.
 pub async fn leaf(
-    client: &Client,
+    cache: &Cache,
     namespace: &str,
     name: &str,
     signer: &CertKey,
     spec: &LeafSpec<'_>,
 ) -> Result<CertKey> {
     let now = OffsetDateTime::now_utc();
-    if let Some(have) = secret(client, namespace, name).await?.as_ref().and_then(pair)
+    if let Some(have) = secret(cache, namespace, name).await?.as_ref().and_then(pair)
         && lasts(&have, now)
     {
         return Ok(have);
     }
     let made = issue(signer, spec, KeyAlgorithm::default(), now)?;
-    store(client, namespace, name, &made, None).await?;
+    store(cache, namespace, name, &made, None).await?;
     Ok(made)
 }
 
 async fn store(
-    client: &Client,
+    cache: &Cache,
     namespace: &str,
     name: &str,
     pair: &CertKey,
@@ -105,7 +96,7 @@ async fn store(
     }
     let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name},
         "type": "kubernetes.io/tls", "stringData": data});
-    apply(client, MANAGER, &object).await?;
+    cache.apply(MANAGER, &object).await?;
     Ok(())
 }
 

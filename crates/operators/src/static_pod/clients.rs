@@ -8,7 +8,7 @@ use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS_OPERATOR};
 
 /// A kubeconfig for a control-plane program, through the internal load balancer.
 pub(crate) async fn client_kubeconfig(env: &Env, namespace: &str, name: &str, user: &str) -> Result<String> {
-    let (signer, _) = signer(&env.client, NS_KAS_OPERATOR, "kube-control-plane-signer").await?;
+    let (signer, _) = signer(&env.cache, NS_KAS_OPERATOR, "kube-control-plane-signer").await?;
     let spec = LeafSpec {
         cn: user,
         organizations: vec![],
@@ -19,8 +19,8 @@ pub(crate) async fn client_kubeconfig(env: &Env, namespace: &str, name: &str, us
         append_parent: false,
         key_usage: true,
     };
-    let pair = leaf(&env.client, namespace, name, &signer, &spec).await?;
-    let ca = required_configmap(&env.client, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
+    let pair = leaf(&env.cache, namespace, name, &signer, &spec).await?;
+    let ca = required_configmap(&env.cache, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
     let ca = ca.get("ca-bundle.crt").map(String::as_str).unwrap_or_default();
     Ok(kubeconfig(&env.config.api_internal_url(), ca, user, &pair))
 }

@@ -19,12 +19,12 @@ use decide::{Installer, NodeView, Static, decide};
 use futures::future::BoxFuture;
 use kube::Client;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
-use seedling_cluster::get;
+use seedling_cluster::{Cache, get};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What never changes about an operand.
 #[derive(Clone, Copy, Debug)]
@@ -52,29 +52,37 @@ pub struct Desired {
 /// What an operator works with.
 pub struct Env {
     pub client: Client,
+    pub cache: Cache,
+    /// Asks the operands themselves.
+    pub http: reqwest::Client,
     pub config: ClusterConfig,
     pub release: ReleaseInfo,
     pub inventory: Inventory,
 }
 
 /// Whether the operand was seen working, and on how many masters; the text says what was seen.
+#[derive(Clone)]
 pub struct Health {
     pub working: bool,
     pub message: String,
 }
+
+type HealthCheck = Box<dyn for<'a> Fn(&'a Env, &'a [String]) -> BoxFuture<'a, Health> + Send + Sync>;
 
 pub struct Operand {
     pub names: Names,
     /// Makes the files; mints certificates where they are missing or old.
     pub desired: for<'a> fn(&'a Env) -> BoxFuture<'a, Result<Desired>>,
     /// Asks the operand itself.
-    pub health: for<'a> fn(&'a Env, &'a [String]) -> BoxFuture<'a, Health>,
+    pub health: HealthCheck,
 }
 
 /// Certificates and forgotten changes are looked at this often; everything else is a watch.
 const RESYNC: Duration = Duration::from_secs(60);
 /// While something is under way and nothing else wakes us: readiness of an operand is no event of the API.
 const PROGRESS: Duration = Duration::from_secs(1);
+/// Events come in bursts; one look is enough for all of one.
+const BURST: Duration = Duration::from_millis(50);
 
 impl Env {
     pub async fn load(client: Client) -> Result<Self> {
@@ -85,7 +93,11 @@ impl Env {
             map["data"]["install-config"].as_str().context("cluster-config-v1 has no install-config")?;
         let config = ClusterConfig::from_install_config(text)?;
         let release = release_info(&client).await?;
-        Ok(Self { client, config, release, inventory })
+        let http = reqwest::Client::builder()
+            .tls_danger_accept_invalid_certs(true)
+            .timeout(Duration::from_secs(2))
+            .build()?;
+        Ok(Self { cache: Cache::new(&client), client, http, config, release, inventory })
     }
 }
 
@@ -101,10 +113,11 @@ async fn release_info(client: &Client) -> Result<ReleaseInfo> {
 pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
     let names = &operand.names;
     let mut watched = Watched::start(&env.client, names);
+    let mut asked = Asked::default();
     loop {
         let view = watched.view();
         let busy = match view {
-            Some(view) => match sync(env, operand, &view).await {
+            Some(view) => match sync(env, operand, &view, &mut asked).await {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
@@ -113,7 +126,25 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
             },
             None => true,
         };
-        watched.changed(if busy { PROGRESS } else { RESYNC }).await;
+        watched.changed(&env.cache, if busy { PROGRESS } else { RESYNC }).await;
+        tokio::time::sleep(BURST).await;
+    }
+}
+
+/// The operand's last answer: events of the API say nothing about it, so they are no reason to ask again.
+#[derive(Default)]
+struct Asked(Option<(Instant, Vec<String>, Health)>);
+
+impl Asked {
+    async fn health(&mut self, env: &Env, operand: &Operand, masters: &[String]) -> Health {
+        match &self.0 {
+            Some((at, of, health)) if at.elapsed() < PROGRESS && of == masters => health.clone(),
+            _ => {
+                let health = (operand.health)(env, masters).await;
+                self.0 = Some((Instant::now(), masters.to_vec(), health.clone()));
+                health
+            }
+        }
     }
 }
 
@@ -149,12 +180,13 @@ impl Watched {
         Some(View { masters: masters(&nodes), pods, settings })
     }
 
-    async fn changed(&mut self, at_most: Duration) {
+    async fn changed(&mut self, cache: &Cache, at_most: Duration) {
         let changed = async {
             tokio::select! {
                 _ = self.nodes.next() => {}
                 _ = self.pods.next() => {}
                 _ = self.settings.next() => {}
+                () = cache.changed(at_most) => {}
             }
         };
         let _ = tokio::time::timeout(at_most, changed).await;
@@ -171,18 +203,18 @@ fn masters(nodes: &Snapshot) -> Vec<String> {
 }
 
 /// True: something is under way.
-async fn sync(env: &Env, operand: &Operand, view: &View) -> Result<bool> {
+async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked) -> Result<bool> {
     let names = &operand.names;
     let desired = (operand.desired)(env).await?;
     let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
-    let latest = revision::ensure(&env.client, names, &desired, reason).await?;
+    let latest = revision::ensure(&env.cache, names, &desired, reason).await?;
     let nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
     for (node, retry) in decide(&nodes, latest) {
         tracing::info!("{}: revision {latest} to {node}", names.operator);
         let pod = installer::pod(names, &env.release, &desired, &node, latest, retry)?;
         seedling_cluster::create_if_missing(&env.client, &pod).await?;
     }
-    let health = (operand.health)(env, &view.masters).await;
+    let health = asked.health(env, operand, &view.masters).await;
     report::report(env, names, &view.settings, &nodes, latest, &health).await?;
     let settled = nodes.iter().all(|n| n.at(latest)) && nodes.len() == env.inventory.masters().len();
     Ok(!(settled && health.working))

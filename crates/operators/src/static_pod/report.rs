@@ -54,7 +54,7 @@ pub async fn report(
             (String::new(), "namespaces".into(), String::new(), names.namespace.into()),
         ],
     };
-    Ok(report_operator(&env.client, &report).await?)
+    Ok(report_operator(&env.cache, &report).await?)
 }
 
 /// The kind's own rules: a node's entry is born without a revision, revisions only grow, one node at a time has a target.
@@ -76,7 +76,8 @@ async fn node_statuses(
             0 => json!({"nodeName": n.name}),
             current => json!({"nodeName": n.name, "currentRevision": current}),
         });
-        return Ok(patch_status(&env.client, MANAGER, &status(born.collect())).await?);
+        patch_status(&env.client, MANAGER, &status(born.collect())).await?;
+        return Ok(());
     }
     let mut target_given = false;
     let mut entry = |n: &NodeView| {
@@ -105,5 +106,6 @@ async fn node_statuses(
     if same && settings["status"]["latestAvailableRevision"] == json!(latest) {
         return Ok(());
     }
-    Ok(patch_status(&env.client, MANAGER, &status(entries)).await?)
+    patch_status(&env.client, MANAGER, &status(entries)).await?;
+    Ok(())
 }

@@ -2,42 +2,38 @@
 
 use super::{Desired, Names, name};
 use anyhow::Result;
-use kube::Client;
-use seedling_cluster::{apply, list};
+use futures::future::try_join_all;
+use seedling_cluster::Cache;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 const READY: &str = "operator.openshift.io/revision-ready";
 const CONTENT: &str = "seedling.dev/revision-content";
 const MANAGER: &str = "seedling-revision";
 
 /// The newest complete revision; a new one is made when the files differ from it.
-pub async fn ensure(client: &Client, names: &Names, desired: &Desired, reason: &str) -> Result<i64> {
+pub async fn ensure(cache: &Cache, names: &Names, desired: &Desired, reason: &str) -> Result<i64> {
     let content = digest(desired, reason);
-    let maps = list(client, "v1", "ConfigMap", Some(names.namespace), "").await?;
+    let maps = cache.list("v1", "ConfigMap", names.namespace).await?;
     let (newest, newest_content) = newest(&maps);
     if newest_content.as_deref() == Some(&content) {
         return Ok(newest);
     }
     let next = newest + 1;
     tracing::info!("{}: making revision {next}", names.operator);
-    apply(client, MANAGER, &status(names, next, "false", &content)).await?;
-    for (base, data) in &desired.configmaps {
-        apply(client, MANAGER, &object(names, "ConfigMap", &format!("{base}-{next}"), "data", json!(data)))
-            .await?;
-    }
-    for (base, data) in &desired.secrets {
-        apply(
-            client,
-            MANAGER,
-            &object(names, "Secret", &format!("{base}-{next}"), "stringData", json!(data)),
-        )
-        .await?;
-    }
-    let pod = json!({"pod.yaml": seedling_components::pod::to_yaml(&desired.pod)});
-    let pod_name = format!("{}-{next}", names.pod_configmap);
-    apply(client, MANAGER, &object(names, "ConfigMap", &pod_name, "data", pod)).await?;
-    apply(client, MANAGER, &status(names, next, "true", &content)).await?;
+    cache.apply(MANAGER, &status(names, next, "false", &content)).await?;
+    let pod = BTreeMap::from([("pod.yaml", seedling_components::pod::to_yaml(&desired.pod))]);
+    let pod = object(names, "ConfigMap", &format!("{}-{next}", names.pod_configmap), "data", json!(pod));
+    let maps = desired.configmaps.iter().map(|(base, data)| (base, "ConfigMap", "data", json!(data)));
+    let secrets = desired.secrets.iter().map(|(base, data)| (base, "Secret", "stringData", json!(data)));
+    let copies = maps
+        .chain(secrets)
+        .map(|(base, kind, field, data)| object(names, kind, &format!("{base}-{next}"), field, data))
+        .chain([pod]);
+    try_join_all(copies.map(|copy| async move { cache.apply(MANAGER, &copy).await })).await?;
+    // Complete only now: whoever sees it ready finds every file.
+    cache.apply(MANAGER, &status(names, next, "true", &content)).await?;
     Ok(next)
 }
 

@@ -42,7 +42,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// `<host>.ign` for every host; the helper serves a host its own.
+/// `nodes/<host>.ign` for every host; the helper serves a host its own.
 pub fn write(
     assets: &Path,
     inventory: &Inventory,
@@ -60,7 +60,7 @@ pub fn write(
             config.storage.files.push(File::inline(INIT_CONFIG, 0o600, init));
             config.storage.files.push(File::inline(flannel::PATH, 0o644, flannel));
         }
-        write_atomic(&assets.join(format!("{}.ign", host.name)), serde_json::to_vec(&config)?, 0o600)?;
+        write_atomic(&assets.join(format!("nodes/{}.ign", host.name)), serde_json::to_vec(&config)?, 0o600)?;
     }
     // Asked for when a host has none of its own.
     write_atomic(
@@ -72,7 +72,7 @@ pub fn write(
 }
 
 fn common(domain: &ClusterDomain, field: &Field) -> Result<Config> {
-    let params = NodeParams { domain, release: &field.release, cluster_dns: DNS };
+    let params = NodeParams { domain, release: &field.release, cluster_dns: DNS, pod_networks: vec![] };
     let fetched = |name: &str, sha512: &str| {
         let url = format!("http://{}:{}/bin/{name}", domain.helper(), ports::HELPER_HTTP);
         File::fetched(format!("{NODE_BIN}/{name}"), 0o755, url, sha512)

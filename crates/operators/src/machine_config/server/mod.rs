@@ -1,29 +1,37 @@
 //! The machine-config server: hands a machine the config of its role, in the Ignition version it asks for.
 //!
-//! In: a pool's rendered MachineConfig. Out: HTTP on 22623 (TLS) and 22624 (plain, loopback only), and a line in the log for
-//! every request. Paths, statuses and version negotiation are upstream's.
+//! In: a pool's rendered MachineConfig; the inventory and the digests of the nodes' tokens. Out: HTTP on 22623 (TLS) and 22624
+//! (plain, loopback only), and a line in the audit log for every config that was asked for. Paths, statuses and version
+//! negotiation are upstream's; whoever may not have a config gets 403 (unless the server is open, as upstream's is).
 
+mod admit;
+mod audit;
 mod document;
+mod proxy;
 mod route;
 mod source;
 
-use axum::Router;
+use admit::{Asked, admit};
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
+use axum::{Extension, Router};
 use axum_server::{Handle, tls_rustls::RustlsConfig};
+use proxy::{Caller, KnowCaller};
 use route::{Route, route};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use seedling_ignition::translate::negotiate;
-use seedling_types::{Inventory, ports};
+use seedling_types::{Inventory, paths, ports};
 pub use source::Source;
 use source::SourceError;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::sync::watch;
 
 /// Requests in flight when the pod is told to stop may take this long.
 const GRACE: Duration = Duration::from_secs(3);
@@ -52,46 +60,55 @@ impl Default for Listen {
     }
 }
 
-/// On the bootstrap node, from files; `inventory` only puts names into the log.
+/// On the bootstrap node, from files.
 pub async fn serve_bootstrap(
     base: &Path,
     tls_dir: &Path,
     kubeconfig: &Path,
+    tokens: &Path,
     inventory: Inventory,
 ) -> Result<(), ServeError> {
-    let source = Source::Bootstrap { base: base.into(), kubeconfig: kubeconfig.into() };
-    serve(source, tls_dir, inventory, Listen::default(), Handle::new(), Handle::new()).await
+    let source =
+        Source::Bootstrap { base: base.into(), kubeconfig: kubeconfig.into(), tokens: tokens.into() };
+    let inventory = watch::Sender::new(inventory);
+    let (listen, audit) = (Listen::default(), Some(paths::MCS_AUDIT_LOG.into()));
+    serve(source, tls_dir, inventory.subscribe(), audit, listen, Handle::new(), Handle::new()).await
 }
 
 /// On a master, from the API.
 pub async fn serve_cluster(client: kube::Client, api_server: &str, tls_dir: &Path) -> Result<(), ServeError> {
-    let inventory = crate::inventory::read(&client).await.unwrap_or_default();
+    let inventory = crate::inventory::keep(&client).await;
     let source = Source::Cluster { client, api_server: api_server.into() };
-    serve(source, tls_dir, inventory, Listen::default(), Handle::new(), Handle::new()).await
+    let (listen, audit) = (Listen::default(), Some(paths::MCS_AUDIT_LOG.into()));
+    serve(source, tls_dir, inventory, audit, listen, Handle::new(), Handle::new()).await
 }
 
 struct Server {
     source: Source,
-    inventory: Inventory,
+    inventory: watch::Receiver<Inventory>,
+    audit: Arc<audit::Log>,
 }
 
 /// Serves until told to stop by SIGTERM; the handles say where it listens.
 pub async fn serve(
     source: Source,
     tls_dir: &Path,
-    inventory: Inventory,
+    inventory: watch::Receiver<Inventory>,
+    audit: Option<PathBuf>,
     listen: Listen,
     tls: Handle<SocketAddr>,
     plain: Handle<SocketAddr>,
 ) -> Result<(), ServeError> {
     let config = RustlsConfig::from_config(Arc::new(tls_config(tls_dir)?));
-    let server = Arc::new(Server { source, inventory });
-    let app =
-        Router::new().fallback(answer).with_state(server).into_make_service_with_connect_info::<SocketAddr>();
+    let audit = Arc::new(audit::Log::to(audit));
+    let know_caller = KnowCaller { inventory: inventory.clone(), audit: audit.clone() };
+    let server = Arc::new(Server { source, inventory, audit });
+    let app = Router::new().fallback(answer).with_state(server).into_make_service();
     tokio::spawn(stop_on_signal([tls.clone(), plain.clone()]));
     let failed = |address| move |source| ServeError::Listen { address, source };
-    let secure = axum_server::bind_rustls(listen.tls, config).handle(tls).serve(app.clone());
-    let loopback = axum_server::bind(listen.plain).handle(plain).serve(app);
+    let secure = axum_server::bind_rustls(listen.tls, config).map(|tls| tls.acceptor(know_caller.clone()));
+    let secure = secure.handle(tls).serve(app.clone());
+    let loopback = axum_server::bind(listen.plain).acceptor(know_caller).handle(plain).serve(app);
     tracing::info!("serving configs on {} (TLS) and {} (plain)", listen.tls, listen.plain);
     tokio::try_join!(async { secure.await.map_err(failed(listen.tls)) }, async {
         loopback.await.map_err(failed(listen.plain))
@@ -128,33 +145,49 @@ fn tls_config(dir: &Path) -> Result<rustls::ServerConfig, ServeError> {
 
 async fn answer(
     State(server): State<Arc<Server>>,
-    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Response {
-    let (method, uri) = (request.method(), request.uri());
-    let mut served = String::new();
-    let response = match route(method, uri.path(), uri.query()) {
+    let (request, _) = request.into_parts();
+    let (method, uri) = (&request.method, &request.uri);
+    match route(method, uri.path(), uri.query()) {
         Route::Health => empty(StatusCode::OK),
         Route::NotFound => empty(StatusCode::NOT_FOUND),
         Route::MethodNotAllowed => empty(StatusCode::METHOD_NOT_ALLOWED),
         Route::Redirect(to) => redirect(method, &to),
-        Route::Config(pool) => config(&server.source, &pool, request.headers(), &mut served).await,
-    };
-    let user_agent = request.headers().get(header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("-");
-    let host = match remote.ip() {
-        IpAddr::V4(address) => server.inventory.by_address(address).map_or("-", |h| &h.name),
-        IpAddr::V6(_) => "-",
-    };
-    let (path, status) = (uri.path(), response.status().as_u16());
-    if path == "/healthz" {
-        tracing::debug!(%remote, %method, path, status, "request");
-    } else {
-        tracing::info!(%remote, host, %method, path, user_agent, version = served, status, "request");
+        Route::Ready(pool) => empty(match server.source.parts(&pool).await {
+            Ok(_) => StatusCode::OK,
+            Err(e) => failed(&pool, &e),
+        }),
+        Route::Config(pool) => guarded(&server, &caller, &pool, &request).await,
     }
+}
+
+/// Judged, answered, and written down.
+async fn guarded(server: &Server, caller: &Caller, pool: &str, request: &Parts) -> Response {
+    let text = |name| request.headers.get(name).and_then(|v| v.to_str().ok());
+    let token = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
+    let inventory = server.inventory.borrow().clone();
+    let (verdict, response) = match server.source.admission().await {
+        // Whether it may have it is not known: it is to ask again, as Ignition does after a 5xx.
+        Err(e) => (Err(e.to_string()), empty(StatusCode::INTERNAL_SERVER_ERROR)),
+        Ok(admission) => match admit(&Asked { caller, pool, token }, &inventory, &admission) {
+            Ok(why) => (Ok(why), config(&server.source, pool, &request.headers).await),
+            Err(why) => (Err(why), forbidden()),
+        },
+    };
+    let asked = audit::Request {
+        method: request.method.as_str(),
+        pool,
+        user_agent: text(header::USER_AGENT).unwrap_or_default(),
+        status: response.status().as_u16(),
+    };
+    let node = admit::machine(caller, &inventory).map(|host| host.name.as_str());
+    server.audit.config(caller, node, &asked, &verdict);
     response
 }
 
-async fn config(source: &Source, pool: &str, headers: &HeaderMap, served: &mut String) -> Response {
+async fn config(source: &Source, pool: &str, headers: &HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
     let version = match negotiate(accept) {
         Ok(version) => version,
@@ -163,16 +196,9 @@ async fn config(source: &Source, pool: &str, headers: &HeaderMap, served: &mut S
             return empty(StatusCode::BAD_REQUEST);
         }
     };
-    *served = version.to_string();
     let parts = match source.parts(pool).await {
         Ok(parts) => parts,
-        Err(e) => {
-            tracing::warn!("pool {pool:?}: {e}");
-            return empty(match e {
-                SourceError::NotThere(_) => StatusCode::NOT_FOUND,
-                SourceError::Refused(_) | SourceError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            });
-        }
+        Err(e) => return empty(failed(pool, &e)),
     };
     match document::document(&parts, version) {
         Ok(config) => json(config.to_string()),
@@ -181,6 +207,21 @@ async fn config(source: &Source, pool: &str, headers: &HeaderMap, served: &mut S
             empty(StatusCode::INTERNAL_SERVER_ERROR)
         }
     }
+}
+
+fn failed(pool: &str, error: &SourceError) -> StatusCode {
+    tracing::warn!("pool {pool:?}: {error}");
+    match error {
+        SourceError::NotThere(_) => StatusCode::NOT_FOUND,
+        SourceError::Refused(_) | SourceError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Ignition stops at a 4xx: asking again with the same pointer would not help. Why it is refused is for the log only.
+fn forbidden() -> Response {
+    let mut response = Response::new(Body::from("refused; the machine-config server's log says why\n"));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response
 }
 
 fn json(body: String) -> Response {

@@ -5,6 +5,8 @@ use axum::http::Method;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
     Health,
+    /// Whether a pool's config could be handed out: for the operator, which has no node's token. Not upstream's.
+    Ready(String),
     /// The pool's name, the last element of the path.
     Config(String),
     Redirect(String),
@@ -26,12 +28,14 @@ pub fn route(method: &Method, path: &str, query: Option<&str>) -> Route {
     }
     match path {
         "/healthz" => Route::Health,
-        _ if path.starts_with("/config/") => {
-            let decoded = decode(path);
-            Route::Config(decoded.split('/').rfind(|e| !e.is_empty()).unwrap_or_default().to_string())
-        }
+        _ if path.starts_with("/config/") => Route::Config(last_element(path)),
+        _ if path.starts_with("/readyz/") => Route::Ready(last_element(path)),
         _ => Route::NotFound,
     }
+}
+
+fn last_element(path: &str) -> String {
+    decode(path).split('/').rfind(|e| !e.is_empty()).unwrap_or_default().to_string()
 }
 
 /// Without empty, `.` and `..` elements; a slash at the end stays.
@@ -80,6 +84,7 @@ mod tests {
         );
         assert_eq!(route(&Method::GET, "/config/%", None), Route::Config("%".into()));
         assert_eq!(route(&Method::GET, "/config/", None), Route::Config("config".into()));
+        assert_eq!(route(&Method::HEAD, "/readyz/master", None), Route::Ready("master".into()));
         assert_eq!(route(&Method::GET, "/", None), Route::NotFound);
         assert_eq!(route(&Method::POST, "/", None), Route::MethodNotAllowed);
     }

@@ -5,6 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use seedling_cluster::get;
 use seedling_components::machine_config::{API_VERSION, CONTROLLER_CONFIG, MachineConfig};
+use seedling_types::Admission;
 use seedling_types::names::NS_MCO;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ pub enum Source {
         base: PathBuf,
         /// The kubelets' bootstrap kubeconfig.
         kubeconfig: PathBuf,
+        /// Whom to answer; changes as certificates are issued.
+        tokens: PathBuf,
     },
     Cluster {
         client: Client,
@@ -37,8 +40,21 @@ pub enum SourceError {
 impl Source {
     pub async fn parts(&self, pool: &str) -> Result<Parts, SourceError> {
         match self {
-            Source::Bootstrap { base, kubeconfig } => from_files(base, kubeconfig, pool),
+            Source::Bootstrap { base, kubeconfig, .. } => from_files(base, kubeconfig, pool),
             Source::Cluster { client, api_server } => from_cluster(client, api_server, pool).await,
+        }
+    }
+
+    /// Asked anew for every config: a spent token is refused from that moment on.
+    pub async fn admission(&self) -> Result<Admission, SourceError> {
+        let failed = |e: &dyn std::fmt::Display| SourceError::Failed(e.to_string());
+        match self {
+            Source::Bootstrap { tokens, .. } => {
+                let text = std::fs::read_to_string(tokens)
+                    .map_err(|e| SourceError::Failed(format!("{}: {e}", tokens.display())))?;
+                serde_json::from_str(&text).map_err(|e| failed(&e))
+            }
+            Source::Cluster { client, .. } => crate::admission::read(client).await.map_err(|e| failed(&e)),
         }
     }
 }

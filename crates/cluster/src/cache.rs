@@ -1,0 +1,116 @@
+//! Objects read again and again, from watches instead of requests.
+
+use crate::follow::{Followed, Selection, follow_and_wake};
+use crate::{ClusterError, apply};
+use kube::Client;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// A kind that is not served, or an API that does not answer, is an error after this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was asked for once is watched from then on: namespaced kinds by namespace, others by object.
+#[derive(Clone)]
+pub struct Cache {
+    pub client: Client,
+    followed: Arc<Mutex<BTreeMap<Key, Arc<Followed>>>>,
+    changed: Arc<Notify>,
+}
+
+/// Kind, namespace, and the name of an object without a namespace.
+type Key = (&'static str, String, String);
+
+impl Cache {
+    pub fn new(client: &Client) -> Self {
+        Self { client: client.clone(), followed: Arc::default(), changed: Arc::default() }
+    }
+
+    pub async fn get(
+        &self,
+        api_version: &'static str,
+        kind: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        let followed = self.synced(api_version, kind, namespace, name).await?;
+        let key = namespace.map(|ns| format!("{ns}/{name}")).unwrap_or_else(|| name.into());
+        let found = followed.state.borrow().objects.get(&key).cloned();
+        Ok(found)
+    }
+
+    /// All of a kind in a namespace.
+    pub async fn list(
+        &self,
+        api_version: &'static str,
+        kind: &'static str,
+        namespace: &str,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let followed = self.synced(api_version, kind, Some(namespace), "").await?;
+        let found = followed.state.borrow().objects.values().cloned().collect();
+        Ok(found)
+    }
+
+    /// Server-side apply; what was written is known here at once, not only when the watch tells.
+    pub async fn apply(&self, manager: &str, object: &Value) -> Result<Value, ClusterError> {
+        let live = apply(&self.client, manager, object).await?;
+        self.put(&live);
+        Ok(live)
+    }
+
+    pub fn put(&self, live: &Value) {
+        let field = |path: &str| live.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (kind, namespace, name) = (field("/kind"), field("/metadata/namespace"), field("/metadata/name"));
+        let followed = self.followed.lock().unwrap_or_else(|e| e.into_inner());
+        let mine = followed.iter().filter(|((k, ns, one), _)| {
+            *k == kind && ns == namespace && (!namespace.is_empty() || one == name)
+        });
+        for (_, followed) in mine {
+            followed.put(live.clone());
+        }
+    }
+
+    /// Something that is watched here changed, or the time is over.
+    pub async fn changed(&self, at_most: Duration) {
+        let _ = tokio::time::timeout(at_most, self.changed.notified()).await;
+    }
+
+    async fn synced(
+        &self,
+        api_version: &'static str,
+        kind: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Arc<Followed>, ClusterError> {
+        let followed = self.follow(api_version, kind, namespace, name);
+        let mut state = followed.state.clone();
+        let synced = tokio::time::timeout(PATIENCE, state.wait_for(|s| s.synced)).await;
+        if !matches!(synced, Ok(Ok(_))) {
+            let error = followed.now().error.unwrap_or_else(|| "no answer".into());
+            return Err(ClusterError::NotHeard { kind: kind.into(), error });
+        }
+        Ok(followed)
+    }
+
+    fn follow(
+        &self,
+        api_version: &'static str,
+        kind: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Arc<Followed> {
+        let one = if namespace.is_some() { "" } else { name };
+        let key = (kind, namespace.unwrap_or_default().to_string(), one.to_string());
+        let mut followed = self.followed.lock().unwrap_or_else(|e| e.into_inner());
+        let start = || {
+            let selection = match namespace {
+                Some(ns) => Selection { namespace: Some(ns.into()), ..Selection::all(api_version, kind) },
+                None => Selection::one(api_version, kind, None, name),
+            };
+            Arc::new(follow_and_wake(&self.client, selection, self.changed.clone()))
+        };
+        followed.entry(key).or_insert_with(start).clone()
+    }
+}

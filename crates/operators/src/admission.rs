@@ -1,0 +1,104 @@
+//! Secret node-tokens inside the cluster: read by the machine-config servers, spent by the approver, renewed by the administrator.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use seedling_cluster::follow::{Selection, follow};
+use seedling_cluster::{ClusterError, get};
+use seedling_types::admission::{Admission, Issued, Spent};
+use seedling_types::names::{NODE_TOKENS_SECRET as NAME, NS_MCO};
+use serde_json::{Value, json};
+use std::path::Path;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum AdmissionError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("Secret {NS_MCO}/{NAME}: {0}")]
+    Unusable(String),
+    #[error("writing Secret {NS_MCO}/{NAME}: {0}")]
+    Write(#[from] kube::Error),
+    /// Somebody else was quicker; the caller judges again.
+    #[error("Secret {NS_MCO}/{NAME} changed meanwhile")]
+    Changed,
+}
+
+pub fn selection() -> Selection {
+    Selection::one("v1", "Secret", Some(NS_MCO), NAME)
+}
+
+pub fn parse(secret: &Value) -> Result<Admission, AdmissionError> {
+    let unusable = |text: String| AdmissionError::Unusable(text);
+    let decode = |(key, value): (&String, &Value)| {
+        let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok());
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok((key.clone(), text.ok_or_else(|| unusable(format!("{key} is not text")))?))
+    };
+    let entries = secret["data"].as_object().into_iter().flatten().map(decode);
+    Admission::from_entries(entries.collect::<Result<_, AdmissionError>>()?).map_err(unusable)
+}
+
+pub async fn read(client: &Client) -> Result<Admission, AdmissionError> {
+    parse(&secret(client).await?)
+}
+
+async fn secret(client: &Client) -> Result<Value, AdmissionError> {
+    let found = get(client, "v1", "Secret", Some(NS_MCO), NAME).await?;
+    found.ok_or_else(|| AdmissionError::Unusable("it is not there".into()))
+}
+
+/// Before the certificate is approved: of two keys that ask at once, one is written here, and only that one is approved.
+pub async fn spend(client: &Client, node: &str, key: &str) -> Result<(), AdmissionError> {
+    let live = secret(client).await?;
+    let Some(mut issued) = parse(&live)?.nodes.remove(node) else { return Err(AdmissionError::Changed) };
+    match &issued.spent {
+        Some(spent) if spent.key == key => return Ok(()),
+        Some(_) => return Err(AdmissionError::Changed),
+        None => {}
+    }
+    let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    issued.spent = Some(Spent { at: now, key: key.into() });
+    write(client, node, &issued, Some(&live["metadata"]["resourceVersion"])).await
+}
+
+/// A new token: the old one is worth nothing any more, and another key may ask for the node's certificate, once.
+pub async fn reissue(client: &Client, node: &str, sha256: String) -> Result<(), AdmissionError> {
+    write(client, node, &Issued { sha256, spent: None }, None).await
+}
+
+async fn write(
+    client: &Client,
+    node: &str,
+    issued: &Issued,
+    version: Option<&Value>,
+) -> Result<(), AdmissionError> {
+    let text = serde_json::to_string(issued).map_err(|e| AdmissionError::Unusable(e.to_string()))?;
+    let mut patch = json!({"data": {node: STANDARD.encode(text)}});
+    if let Some(version) = version {
+        patch["metadata"] = json!({"resourceVersion": version});
+    }
+    let api: Api<Secret> = Api::namespaced(client.clone(), NS_MCO);
+    match api.patch(NAME, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Err(AdmissionError::Changed),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Keeps a file like the Secret, until dropped: the bootstrap machine-config server starts before there is an API, and has no
+/// credentials for it.
+pub async fn mirror(client: &Client, file: &Path) {
+    let mut followed = follow(client, selection());
+    loop {
+        let Some(secret) = followed.next().await.objects.into_values().next() else { continue };
+        let written = parse(&secret).map_err(anyhow::Error::from).and_then(|admission| {
+            let text = serde_json::to_string(&admission)?;
+            Ok(seedling_steps::write_atomic_if_changed(file, text, 0o600).map(drop)?)
+        });
+        if let Err(e) = written {
+            tracing::warn!("{}: {e}", file.display());
+        }
+    }
+}
