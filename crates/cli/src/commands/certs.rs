@@ -5,6 +5,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use seedling_assets::{Listed, Options};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use time::OffsetDateTime;
@@ -64,25 +66,26 @@ async fn check(args: CheckArgs) -> Result<ExitCode> {
     };
     found.sort_by_key(|listed| (listed.certificate.not_after, listed.place.clone()));
     let now = OffsetDateTime::now_utc();
-    match args.output {
+    let text = match args.output {
         Format::Json => {
             let list: Vec<_> = found.iter().map(|listed| as_json(listed, now)).collect();
-            println!("{}", serde_json::to_string_pretty(&list)?);
+            serde_json::to_string_pretty(&list)? + "\n"
         }
-        Format::Table => {
-            println!("{:>9}  {:<20}  {:<60}  SUBJECT", "DAYS LEFT", "NOT AFTER", "PLACE");
-            for Listed { place, certificate } in &found {
-                let until = certificate.not_after.format(&Rfc3339)?;
-                println!(
-                    "{:>9.1}  {until:<20}  {place:<60}  {}",
-                    days(certificate.not_after, now),
-                    certificate.subject
-                );
-            }
-        }
-    }
+        Format::Table => table(&found, now)?,
+    };
+    // Who reads only the beginning has what he wants.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     let expired = found.iter().any(|listed| listed.certificate.not_after <= now);
     Ok(if expired { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn table(found: &[Listed], now: OffsetDateTime) -> Result<String> {
+    let mut text = format!("{:>9}  {:<20}  {:<60}  SUBJECT\n", "DAYS LEFT", "NOT AFTER", "PLACE");
+    for Listed { place, certificate } in found {
+        let (left, until) = (days(certificate.not_after, now), certificate.not_after.format(&Rfc3339)?);
+        writeln!(text, "{left:>9.1}  {until:<20}  {place:<60}  {}", certificate.subject)?;
+    }
+    Ok(text)
 }
 
 fn days(until: OffsetDateTime, now: OffsetDateTime) -> f64 {
