@@ -12,8 +12,10 @@ use std::time::Duration;
 
 /// Between two passes, as upstream.
 const PASS: Duration = Duration::from_millis(200);
-/// Objects under way at once; the order of files still decides who goes first.
+/// Objects under way at once; their kind, then the order of files decides who goes first.
 const PARALLEL: usize = 8;
+/// Machines wait for the right to ask for a certificate; most objects wait for their namespace or kind.
+const FIRST: &[&str] = &["ClusterRoleBinding", "Namespace", "CustomResourceDefinition"];
 
 pub fn read_manifests(dir: &Path) -> Result<BTreeMap<String, Value>> {
     let mut objects = BTreeMap::new();
@@ -38,6 +40,10 @@ pub fn read_manifests(dir: &Path) -> Result<BTreeMap<String, Value>> {
     Ok(objects)
 }
 
+fn rank(object: &Value) -> usize {
+    FIRST.iter().position(|kind| object["kind"] == *kind).unwrap_or(FIRST.len())
+}
+
 pub async fn create_all(client: &Client, dir: &Path) -> Result<()> {
     let mut left = read_manifests(dir)?;
     let condition = Condition::new(
@@ -46,7 +52,9 @@ pub async fn create_all(client: &Client, dir: &Path) -> Result<()> {
         "journalctl -u bootkube.service shows the objects that the API refuses",
     );
     wait_for(&condition, PASS, async || {
-        let results: Vec<_> = stream::iter(left.iter())
+        let mut order: Vec<_> = left.iter().collect();
+        order.sort_by_key(|(_, object)| rank(object));
+        let results: Vec<_> = stream::iter(order)
             .map(|(name, object)| async move {
                 (name.clone(), describe(object), create_if_missing(client, object).await)
             })

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
 
 /// How long the server still answers after it stopped being ready: longer than the load balancer needs to notice.
-pub const SHUTDOWN_DELAY_SECONDS: u32 = 3;
+pub const SHUTDOWN_DELAY_SECONDS: u32 = 2;
 
 const FILES: &[FileRow] = &[
     ("client-ca-file", "client-ca-bundle.crt", "configmaps/client-ca/ca-bundle.crt"),
@@ -101,7 +101,7 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str) -> Vec<String
         ("service-cluster-ip-range", config.service_network.to_string()),
         ("shutdown-delay-duration", format!("{SHUTDOWN_DELAY_SECONDS}s")),
         ("shutdown-send-retry-after", "true".into()),
-        ("shutdown-watch-termination-grace-period", "5s".into()),
+        ("shutdown-watch-termination-grace-period", "2s".into()),
         ("tls-min-version", "VersionTLS12".into()),
     ]));
     args

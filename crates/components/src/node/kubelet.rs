@@ -83,12 +83,16 @@ fn merge(base: &mut Value, more: Value) {
 
 /// The Node's name is the short host name, whatever the DHCP client made of it; `localhost` means it has not answered yet.
 pub fn unit(role: Role) -> String {
-    let joins = match role {
-        Role::Bootstrap => String::new(),
-        _ => format!(
-            " \\\n  --bootstrap-kubeconfig={} --kubeconfig={} --cert-dir=/var/lib/kubelet/pki",
-            paths::KUBELET_BOOTSTRAP_KUBECONFIG,
-            paths::KUBELET_KUBECONFIG
+    let (wait, joins) = match role {
+        Role::Bootstrap => Default::default(),
+        _ => (
+            // A kubelet that is refused asks again after ever longer pauses, up to seven seconds.
+            format!("{} kubelet-wait && ", paths::NODE_SEEDLING),
+            format!(
+                " \\\n  --bootstrap-kubeconfig={} --kubeconfig={} --cert-dir=/var/lib/kubelet/pki",
+                paths::KUBELET_BOOTSTRAP_KUBECONFIG,
+                paths::KUBELET_KUBECONFIG
+            ),
         ),
     };
     format!(
@@ -102,7 +106,7 @@ After=containerd.service network-online.target
 Type=exec
 ExecStartPre=/bin/mkdir -p {manifests} /var/lib/kubelet /opt/cni/bin /etc/cni/net.d
 ExecStart=/bin/sh -c 'read -r name </proc/sys/kernel/hostname; name="$${{name%%%%.*}}"; \
-  [ "$$name" != localhost ] && exec /usr/local/bin/kubelet --config={config} --hostname-override="$$name"{joins}'
+  [ "$$name" != localhost ] && {wait}exec /usr/local/bin/kubelet --config={config} --hostname-override="$$name"{joins}'
 # Pods outlive a restart of the kubelet.
 KillMode=process
 Delegate=yes
