@@ -5,7 +5,7 @@ FLAGS   := --release --locked --workspace
 TARGET  := target/x86_64-unknown-linux-gnu/release
 BINARY  := $(TARGET)/seedling
 
-.PHONY: lab test check unit e2e bench docs release setup clean
+.PHONY: lab test check unit e2e fuzz bench docs release setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,6 +37,9 @@ unit: setup ## unit and integration tests
 e2e: release ## a real bring-up, asserted by asking the real components
 	$(CARGO) test $(FLAGS) --test payload -- --ignored
 	$(CARGO) test $(FLAGS) --test e2e
+
+fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)
+	@scripts/fuzz.sh
 
 bench: release ## bring-up times of Seedling and of kubeadm on the same machines
 	$(CARGO) build $(FLAGS) --bin bench

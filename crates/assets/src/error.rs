@@ -12,19 +12,29 @@ pub enum CreateError {
         "failed to fetch Install Config: {0} has neither an install-config.yaml nor the state of an earlier run"
     )]
     NoInstallConfig(PathBuf),
-    #[error("failed to create asset store: failed to unmarshal state file: {0}")]
-    State(String),
-    #[error(
-        "failed to fetch Bootstrap Ignition Config: {0}; run `seedling release build` or point --release at its output"
-    )]
+    #[error("failed to create asset store: failed to unmarshal state file \"{}\": {why}", path.display())]
+    State { path: PathBuf, why: String },
+    #[error("{where_}: {error}")]
+    Within { where_: String, error: Box<CreateError> },
+    #[error("{0}; run `seedling release build` or point --release at its output")]
     Release(String),
-    #[error(
-        "failed to fetch Bootstrap Ignition Config: failed to fetch dependency of \"Bootstrap Ignition Config\": failed to \
-         generate asset \"CVO Ignore\": {0}"
-    )]
-    Manifest(String),
-    #[error("{}", expired(.0))]
-    Expired(Vec<String>),
+    /// A manifest of the user's that is no object, or one object in two files.
+    #[error("{why}")]
+    Manifest { warning: Option<String>, why: String },
+    #[error("{} certificates expired", .0.len())]
+    Expired(Vec<Stale>),
+    #[error("[{}]", .0.join(", "))]
+    Refused(Vec<String>),
+    #[error("failed to unmarshal {file}: {why}")]
+    Unmarshal { file: String, why: String },
+    #[error("tls/{file}: {why}")]
+    OwnSigner { file: String, why: String },
+    #[error("{0} is not made yet")]
+    Missing(&'static str),
+    #[error("cannot create the cluster because {0:?} is a UPI platform")]
+    Infrastructure(String),
+    #[error("{0} has no Ignition configs to refresh; `seedling create ignition-configs` makes them")]
+    NothingToRefresh(PathBuf),
     #[error("cannot write YAML: {0}")]
     Yaml(String),
     #[error("{}: {error}", path.display())]
@@ -39,17 +49,78 @@ pub enum CreateError {
     Component(#[from] seedling_types::release::MissingComponent),
 }
 
+/// A certificate that is too old to start a cluster with.
+#[derive(Debug)]
+pub struct Stale {
+    pub file: String,
+    /// RFC 3339.
+    pub expired_at: String,
+    /// In whole hours.
+    pub age_hours: i64,
+}
+
 impl CreateError {
     pub fn io(path: &Path, error: std::io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), error }
+    }
+    /// Says where on the way through the graph it happened. What a user has to correct is said at once, without that.
+    pub fn within(self, place: &str) -> Self {
+        match self {
+            Self::Config { .. } => self,
+            error => Self::Within { where_: place.into(), error: Box::new(error) },
+        }
     }
     /// 3 for a bad install-config or hosts.yaml, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         if matches!(self, Self::Config { .. }) { 3 } else { 1 }
     }
-    /// A user's mistake is an error; the rest is fatal.
-    pub fn level(&self) -> &'static str {
-        if matches!(self, Self::Config { .. }) { "error" } else { "fatal" }
+    /// Log lines, each with its level: first what explains the last one.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let level = if matches!(self, Self::Config { .. }) { "error" } else { "fatal" };
+        let mut lines = self.root().details();
+        lines.extend(self.to_string().lines().map(|line| (level, line.to_string())));
+        if let Self::Expired(stale) = self.root() {
+            let oldest = stale.iter().map(|s| s.age_hours).max().unwrap_or_default();
+            let hint = format!(
+                "These assets were made {} ago. `seedling certs refresh` renews their certificates and keeps the cluster's identity.",
+                age(oldest)
+            );
+            lines.push(("info", hint));
+        }
+        lines
+    }
+    fn root(&self) -> &Self {
+        match self {
+            Self::Within { error, .. } => error.root(),
+            error => error,
+        }
+    }
+    fn details(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Expired(stale) => {
+                let line = |s: &Stale| {
+                    let text = format!(
+                        "Bootstrap Ignition-Config Certificate {} expired at {}.",
+                        s.file, s.expired_at
+                    );
+                    ("error", text)
+                };
+                let advice = "Please regenerate ignition configuration files in a new directory.";
+                stale.iter().map(line).chain([("warning", advice.into())]).collect()
+            }
+            Self::Config { problems, .. } => {
+                problem::warnings(problems).into_iter().map(|warning| ("warning", warning)).collect()
+            }
+            Self::Manifest { warning: Some(warning), .. } => vec![("warning", warning.clone())],
+            _ => vec![],
+        }
+    }
+}
+
+fn age(hours: i64) -> String {
+    match hours {
+        ..48 => format!("{hours} hours"),
+        _ => format!("{} days", hours / 24),
     }
 }
 
@@ -57,7 +128,7 @@ fn explain(target: Target, problems: &[Problem]) -> Vec<String> {
     let first = match target {
         Target::InstallConfig => "Install Config",
         Target::Manifests => "Master Machines",
-        Target::IgnitionConfigs => "Kubeconfig Admin Client",
+        Target::IgnitionConfigs | Target::SingleNodeIgnitionConfig => "Kubeconfig Admin Client",
     };
     let starts = ["failed to ", "invalid \""];
     let prefix = format!(
@@ -67,15 +138,4 @@ fn explain(target: Target, problems: &[Problem]) -> Vec<String> {
         if starts.iter().any(|s| line.starts_with(s)) { format!("{prefix}{line}") } else { line }
     };
     problem::report(problems).into_iter().map(line).collect()
-}
-
-fn expired(names: &[String]) -> String {
-    let mut lines: Vec<_> =
-        names.iter().map(|name| format!("Bootstrap Ignition-Config Certificate {name}.")).collect();
-    lines.push("Please regenerate ignition configuration files in a new directory.".into());
-    lines.push(format!(
-        "failed to fetch Bootstrap Ignition Config: failed to load asset \"Bootstrap Ignition Config\": {} certificates expired",
-        names.len()
-    ));
-    lines.join("\n")
 }

@@ -1,35 +1,39 @@
 //! What makes a cluster this one and no other: its IDs and the first password.
 
+use crate::CreateError;
+use crate::graph::{self, engine::Made};
+use crate::store::Files;
 use rand::seq::IndexedRandom;
-use serde::{Deserialize, Serialize};
 
 /// Kubernetes' alphabet for generated names: no vowels, nothing that looks alike.
 const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const INFRA_NAME_LENGTH: usize = 21;
 const BCRYPT_COST: u32 = 10;
 
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Identity {
-    #[serde(rename = "clusterID")]
     pub cluster_id: String,
-    #[serde(rename = "infraID")]
     pub infra_id: String,
-    pub kubeadmin_password: String,
-    pub kubeadmin_hash: String,
 }
 
 impl Identity {
-    pub fn new(cluster_name: &str) -> Result<Self, bcrypt::BcryptError> {
-        let kubeadmin_password = password();
-        Ok(Self {
+    pub fn new(cluster_name: &str) -> Self {
+        Self {
             cluster_id: uuid::Uuid::new_v4().to_string(),
             infra_id: format!("{}-{}", infra_name(cluster_name), pick(SAFE, 5)),
-            kubeadmin_hash: bcrypt::hash_with_result(&kubeadmin_password, BCRYPT_COST)?
-                .format_for_version(bcrypt::Version::TwoA),
-            kubeadmin_password,
-        })
+        }
     }
+    pub fn of(made: &Made) -> Result<Self, CreateError> {
+        let part = |name| made.file(graph::CLUSTER_ID, name).map(str::to_string);
+        Ok(Self { cluster_id: part("clusterID")?, infra_id: part("infraID")? })
+    }
+    pub fn into_files(self) -> Files {
+        [("clusterID".to_string(), self.cluster_id), ("infraID".to_string(), self.infra_id)].into()
+    }
+}
+
+/// As the cluster keeps a password.
+pub fn hash(password: &str) -> Result<String, bcrypt::BcryptError> {
+    Ok(bcrypt::hash_with_result(password, BCRYPT_COST)?.format_for_version(bcrypt::Version::TwoA))
 }
 
 /// Letters, digits and single dashes, short enough for cloud resource names.
@@ -46,7 +50,7 @@ pub fn infra_name(cluster_name: &str) -> String {
 }
 
 /// Four groups of five characters, without those that are mistaken for each other.
-fn password() -> String {
+pub fn password() -> String {
     const LETTERS: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789";
     [(); 4].map(|()| pick(LETTERS, 5)).join("-")
 }
@@ -69,12 +73,18 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_new_each_time_and_its_hash_fits() {
-        let (a, b) = (Identity::new("ocp4").unwrap(), Identity::new("ocp4").unwrap());
+    fn an_identity_is_new_each_time() {
+        let (a, b) = (Identity::new("ocp4"), Identity::new("ocp4"));
         assert_ne!((&a.cluster_id, &a.infra_id), (&b.cluster_id, &b.infra_id));
-        assert_eq!(a.kubeadmin_password.len(), 23);
-        assert!([5, 11, 17].iter().all(|i| a.kubeadmin_password.as_bytes()[*i] == b'-'));
-        assert!(a.kubeadmin_hash.starts_with("$2a$10$"));
-        assert!(bcrypt::verify(&a.kubeadmin_password, &a.kubeadmin_hash).unwrap());
+    }
+
+    #[test]
+    fn a_password_has_four_groups_and_its_hash_fits() {
+        let password = password();
+        assert_eq!(password.len(), 23);
+        assert!([5, 11, 17].iter().all(|i| password.as_bytes()[*i] == b'-'));
+        let hash = hash(&password).unwrap();
+        assert!(hash.starts_with("$2a$10$"));
+        assert!(bcrypt::verify(&password, &hash).unwrap());
     }
 }

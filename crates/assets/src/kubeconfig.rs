@@ -1,10 +1,51 @@
 //! Kubeconfigs: one cluster, one user, one context named like the user, everything inline.
 
 use crate::CreateError;
+use crate::graph::{self, Id};
 use crate::yaml::to_yaml;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_pki::CertKey;
+use seedling_types::{ClusterDomain, ports};
 use serde_json::{Value, json};
+
+/// The identities that talk to the API during the bootstrap.
+pub struct Row {
+    pub id: Id,
+    pub file: &'static str,
+    pub host: Host,
+    pub bundle: &'static str,
+    pub user: &'static str,
+    pub client: &'static str,
+}
+
+#[derive(Clone, Copy)]
+pub enum Host {
+    Api,
+    ApiInt,
+    Localhost,
+}
+
+const SERVERS: &str = "kube-apiserver-complete-server-ca-bundle";
+const ADMIN: &str = "admin-kubeconfig-client";
+
+#[rustfmt::skip]
+pub const ROWS: &[Row] = &[
+    Row { id: graph::KUBECONFIG_ADMIN, file: "auth/kubeconfig", host: Host::Api, bundle: SERVERS, user: "admin", client: ADMIN },
+    Row { id: graph::KUBECONFIG_INTERNAL, file: "auth/kubeconfig", host: Host::ApiInt, bundle: SERVERS, user: "admin", client: ADMIN },
+    Row { id: graph::KUBECONFIG_KUBELET, file: "auth/kubeconfig-kubelet", host: Host::ApiInt, bundle: SERVERS, user: "kubelet", client: "kubelet-client" },
+    Row { id: graph::KUBECONFIG_LOOPBACK, file: "auth/kubeconfig-loopback", host: Host::Localhost, bundle: "kube-apiserver-localhost-ca-bundle", user: "loopback", client: ADMIN },
+];
+
+impl Row {
+    pub fn server(&self, domain: &ClusterDomain) -> String {
+        let host = match self.host {
+            Host::Api => domain.api(),
+            Host::ApiInt => domain.api_int(),
+            Host::Localhost => "localhost".into(),
+        };
+        format!("https://{host}:{}", ports::API)
+    }
+}
 
 pub struct Kubeconfig<'a> {
     pub cluster: &'a str,

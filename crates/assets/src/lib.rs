@@ -8,24 +8,38 @@ mod bootstrap;
 pub mod config;
 mod create;
 mod error;
+mod expiry;
+mod given;
+mod graph;
 mod identity;
+mod inspect;
 mod kubeconfig;
 mod machine_config;
+mod make;
 mod manifests;
 mod overrides;
 mod pointer;
+mod refresh;
+mod shape;
 mod state;
 mod store;
 mod yaml;
 
-pub use create::create;
+pub use create::{create, create_on, recover, refresh, refuse_cluster};
 pub use error::CreateError;
+pub use graph::dot;
+pub use inspect::{Listed, certificates, in_kubeconfig};
 pub use kubeconfig::lab_kubeconfig;
+pub use overrides::ignore as version_overrides;
 pub use pointer::{new_token, node_file, node_pointer};
+pub use store::{Disk, Files, Folder};
 
 use seedling_pki::KeyAlgorithm;
 use std::path::PathBuf;
 use time::OffsetDateTime;
+
+/// Who runs this, unless a program says that it does.
+pub(crate) const USER: &str = "user";
 
 /// What `create` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +47,23 @@ pub enum Target {
     InstallConfig,
     Manifests,
     IgnitionConfigs,
+    /// One file for live media: the node installs itself.
+    SingleNodeIgnitionConfig,
+}
+
+impl Target {
+    pub const ALL: [Target; 4] =
+        [Self::InstallConfig, Self::Manifests, Self::IgnitionConfigs, Self::SingleNodeIgnitionConfig];
+
+    /// As people read it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::InstallConfig => "Install Config",
+            Self::Manifests => "Manifests",
+            Self::IgnitionConfigs => "Ignition Configs",
+            Self::SingleNodeIgnitionConfig => "Single Node Ignition Config",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -42,11 +73,18 @@ pub struct Options {
     /// Where `release.json` is.
     pub release: PathBuf,
     pub now: OffsetDateTime,
-    pub keys: KeyAlgorithm,
+    /// What signers' keys are made with, if not with the default.
+    pub keys: Option<KeyAlgorithm>,
+    /// Signers in `tls/` of the asset directory are used instead of new ones. They stay there.
+    pub own_signers: bool,
+    /// Certificates of an earlier run are renewed.
+    pub refresh: bool,
     /// Who runs this, as noted in the cluster.
     pub invoker: String,
     /// The machine-config server answers whoever reaches it, as upstream's: no tokens.
     pub open: bool,
+    /// FIPS clusters are let through, although this program is not FIPS-capable.
+    pub skip_host_crypto: bool,
 }
 
 impl Default for Options {
@@ -57,9 +95,12 @@ impl Default for Options {
             hosts: None,
             release: PathBuf::from(cache).join("release"),
             now: OffsetDateTime::now_utc(),
-            keys: KeyAlgorithm::default(),
-            invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| "user".into()),
+            keys: None,
+            own_signers: set("OPENSHIFT_INSTALL_LOAD_CLUSTER_CERTS").is_some_and(|value| value == "true"),
+            refresh: false,
+            invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| USER.into()),
             open: false,
+            skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION").is_some(),
         }
     }
 }
@@ -76,8 +117,26 @@ pub struct Message {
     pub text: String,
 }
 
+impl Message {
+    pub fn info(text: impl Into<String>) -> Self {
+        Self { level: Level::Info, text: text.into() }
+    }
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self { level: Level::Warning, text: text.into() }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Info,
     Warning,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+        }
+    }
 }

@@ -1,26 +1,25 @@
 //! The version operator must leave alone what the installer made until bootkube is done: every object of the manifests is
 //! listed as unmanaged in cvo-overrides.yaml, and a patch puts the user's own list back afterwards.
 
-use crate::CreateError;
-use crate::manifests::Manifests;
+use crate::store::Files;
 use crate::yaml::to_yaml;
+use crate::{CreateError, config};
 use serde_json::{Value, json};
 
 const FILE: &str = "manifests/cvo-overrides.yaml";
+pub const PATCH: &str = "original_cvo_overrides.patch";
 
-/// The manifests with the longer cvo-overrides.yaml, and the patch that restores it.
-pub fn ignore(manifests: &Manifests) -> Result<(Manifests, String), CreateError> {
-    let objects = identify(manifests)?;
+/// The longer cvo-overrides.yaml, and the patch that restores it.
+pub fn ignore(manifests: &Files, openshift: &Files) -> Result<Files, CreateError> {
     let mut entries: Vec<Value> = Vec::new();
-    for (path, object) in &objects {
-        let of_machines = ["openshift/99_openshift-cluster-api_", "openshift/99_openshift-machineconfig_"];
-        if object.kind != "ClusterVersion" && !of_machines.iter().any(|start| path.starts_with(start)) {
+    for (_, object) in identify(manifests.iter().chain(openshift))? {
+        if object.kind != "ClusterVersion" {
             entries.push(json!({
                 "group": object.group, "kind": object.kind, "name": object.name, "namespace": object.namespace, "unmanaged": true,
             }));
         }
     }
-    let mut manifests = manifests.clone();
+    let mut made = Files::new();
     let mut patch = json!({ "spec": { "overrides": null } });
     if let Some(text) = manifests.get(FILE) {
         let mut version = parse(FILE, text)?;
@@ -35,10 +34,14 @@ pub fn ignore(manifests: &Manifests) -> Result<(Manifests, String), CreateError>
             patch["spec"]["overrides"] = own.iter().map(complete).collect();
             entries.extend(own.clone());
         }
-        version["spec"]["overrides"] = entries.into();
-        manifests.insert(FILE.into(), to_yaml(&version)?);
+        // A ClusterVersion whose spec is no map cannot take them; the API server will say so.
+        if let Some(spec) = version.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("overrides".into(), entries.into());
+        }
+        made.insert(FILE.into(), to_yaml(&version)?);
     }
-    Ok((manifests, patch.to_string()))
+    made.insert(PATCH.into(), patch.to_string());
+    Ok(made)
 }
 
 #[derive(PartialEq, Eq)]
@@ -50,7 +53,9 @@ struct Object {
 }
 
 /// Which object each file holds; two files for one object are an error.
-fn identify(manifests: &Manifests) -> Result<Vec<(&String, Object)>, CreateError> {
+fn identify<'a>(
+    manifests: impl Iterator<Item = (&'a String, &'a String)>,
+) -> Result<Vec<(&'a String, Object)>, CreateError> {
     let mut found: Vec<(&String, Object)> = Vec::new();
     for (path, text) in manifests {
         let value = parse(path, text)?;
@@ -65,13 +70,14 @@ fn identify(manifests: &Manifests) -> Result<Vec<(&String, Object)>, CreateError
             name: field("/metadata/name"),
         };
         if object.kind.is_empty() {
-            let why = "error unmarshaling JSON: while decoding JSON: Object 'Kind' is missing";
-            return Err(CreateError::Manifest(format!("could not unmarshal {path:?}: {why}")));
+            let why = "error unmarshaling JSON: while decoding JSON: Object 'Kind' is missing in";
+            return Err(unreadable(path, &format!("{why} '{}'", sorted(&value))));
         }
         if let Some((first, _)) = found.iter().find(|(_, other)| *other == object) {
             let Object { group, kind, namespace, name } = object;
             let what = format!("group {group} kind {kind} namespace {namespace} name {name}");
-            return Err(CreateError::Manifest(format!("multiple manifests for {what}: {first}, {path}")));
+            let why = format!("multiple manifests for {what}: {first}, {path}");
+            return Err(CreateError::Manifest { warning: None, why });
         }
         found.push((path, object));
     }
@@ -83,10 +89,30 @@ fn parse(path: &str, text: &str) -> Result<Value, CreateError> {
     let failed = |e: serde_saphyr::Error| {
         let line = e.location().map(|l| l.line()).unwrap_or_default();
         let what = e.without_snippet().to_string();
-        CreateError::Manifest(format!(
-            "could not unmarshal {path:?}: error converting YAML to JSON: yaml: line {line}: {what}"
-        ))
+        let own = || format!("error converting YAML to JSON: yaml: line {line}: {what}");
+        unreadable(path, &config::yaml_error(text).unwrap_or_else(own))
     };
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(failed)?;
     Ok(documents.into_iter().next().unwrap_or_default())
+}
+
+fn unreadable(path: &str, why: &str) -> CreateError {
+    let warning = Some(format!("failed to unmarshal file {path}: {why}"));
+    CreateError::Manifest { warning, why: format!("could not unmarshal {path:?}: {why}") }
+}
+
+/// As Go writes it: compact, members in the order of their names.
+fn sorted(value: &Value) -> String {
+    fn sort(value: &Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                let sorted: std::collections::BTreeMap<_, _> =
+                    members.iter().map(|(k, v)| (k, sort(v))).collect();
+                sorted.into_iter().map(|(k, v)| (k.clone(), v)).collect::<serde_json::Map<_, _>>().into()
+            }
+            Value::Array(items) => items.iter().map(sort).collect(),
+            other => other.clone(),
+        }
+    }
+    sort(value).to_string()
 }

@@ -1,52 +1,26 @@
-//! `.openshift_install_state.json`: what must stay the same from one `create` to the next. Holds every key of the cluster.
+//! `.openshift_install_state.json`: every asset as last made or read, by upstream's name for it. Holds every key of the cluster.
 
 use crate::CreateError;
-use crate::identity::Identity;
-use crate::manifests::Manifests;
-use seedling_pki::{CertKey, KeyPair};
-use seedling_types::NodeToken;
-use serde::{Deserialize, Serialize};
+use crate::store::{Files, Store};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 pub const FILE: &str = ".openshift_install_state.json";
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct State {
-    /// The normalised install-config all of this was made for.
-    pub install_config: String,
-    pub identity: Identity,
-    /// Certificates by file name; those of one day are added by the target that needs them.
-    #[serde(default)]
-    pub certificates: BTreeMap<String, CertKey>,
-    #[serde(default)]
-    pub service_account: Option<KeyPair>,
-    #[serde(default)]
-    pub bootstrap_ssh: Option<KeyPair>,
-    /// By machine; the same in its pointer, and as a digest in bootstrap.ign.
-    #[serde(default)]
-    pub node_tokens: BTreeMap<String, NodeToken>,
-    /// `manifests/` and `openshift/` as last seen.
-    #[serde(default)]
-    pub manifests: Manifests,
+pub fn read(store: &Store) -> Result<BTreeMap<String, Files>, CreateError> {
+    let Some(json) = store.read(FILE)? else { return Ok(BTreeMap::new()) };
+    let path = store.path(FILE);
+    serde_json::from_str(&json).map_err(|error| CreateError::State { path, why: words(&error) })
 }
 
-impl State {
-    pub fn new(install_config: String, cluster_name: &str) -> Result<Self, CreateError> {
-        Ok(Self {
-            install_config,
-            identity: Identity::new(cluster_name)?,
-            certificates: BTreeMap::new(),
-            service_account: None,
-            bootstrap_ssh: None,
-            node_tokens: BTreeMap::new(),
-            manifests: Manifests::new(),
-        })
-    }
-    pub fn parse(json: &str) -> Result<Self, CreateError> {
-        serde_json::from_str(json).map_err(|e| CreateError::State(e.to_string()))
-    }
-    pub fn to_json(&self) -> Result<String, CreateError> {
-        Ok(serde_json::to_string_pretty(self)?)
-    }
+pub fn to_json(state: &BTreeMap<String, Files>) -> Result<String, CreateError> {
+    let mut json = Vec::new();
+    let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    state.serialize(&mut serde_json::Serializer::with_formatter(&mut json, indent))?;
+    Ok(String::from_utf8_lossy(&json).into_owned())
+}
+
+/// In Go's words where there are any.
+fn words(error: &serde_json::Error) -> String {
+    if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() }
 }

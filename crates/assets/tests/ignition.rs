@@ -3,7 +3,7 @@
 
 mod common;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use common::{Assets, HOSTS, SEED, data};
+use common::{Assets, HOSTS, SEED, cases, data};
 use seedling_assets::{Target, lab_kubeconfig};
 use seedling_ignition::Config;
 use seedling_types::Admission;
@@ -44,25 +44,80 @@ fn the_real_validator_accepts_every_file() {
     }
 }
 
+/// What upstream's bootstrap.ign has and the native profile has not, and why.
+const NOT_NATIVE: [(&str, &str); 10] = [
+    ("konnectivity", "stages of the tech preview"),
+    ("egress-selector", "the same"),
+    ("node-image-", "the node OS is left alone"),
+    ("var-ostreecontainer.mount", "the same"),
+    ("/usr/local/bin/", "the program is the script"),
+    ("ironic", "bare metal is not provisioned from here yet"),
+    ("metal3", "the same"),
+    ("NetworkManager", "the same"),
+    ("bmc-ca", "the same"),
+    ("image-customization", "the same"),
+];
+
 #[test]
-fn the_files_of_opt_openshift_are_those_recorded() {
-    let summary = fs::read_to_string(data(SEED).join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_str(&summary).unwrap();
-    let recorded = summary["ignition"]["bootstrap.ign"]["files"].as_array().unwrap().iter();
-    // Tech-preview stages that the native profile does not have.
-    let absent = |path: &str| path.contains("konnectivity") || path.contains("egress-selector");
-    let recorded: BTreeMap<_, _> = recorded
-        .map(|file| (file[0].as_str().unwrap(), file[1].as_str().unwrap()))
-        .filter(|(path, _)| path.starts_with("/opt/openshift/") && !absent(path))
-        .collect();
-    let files = files(&made());
-    for (path, mode) in &recorded {
-        let (got, _) = files.get(*path).unwrap_or_else(|| panic!("{path} is missing"));
-        assert_eq!(&format!("0o{got:o}"), mode, "{path}");
+fn the_files_and_units_are_those_recorded() {
+    for case in cases() {
+        let assets = Assets::of_case(&case);
+        let in_place = case == "sno-bip";
+        let (target, name) = match in_place {
+            true => (Target::SingleNodeIgnitionConfig, "bootstrap-in-place-for-live-iso.ign"),
+            false => (Target::IgnitionConfigs, "bootstrap.ign"),
+        };
+        assets.create(target).unwrap();
+        let summary = fs::read_to_string(data(&case).join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        let recorded = summary["ignition"][name]["files"].as_array().unwrap().iter();
+        let absent = |path: &str| {
+            path.contains("bootstrap-in-place/") || NOT_NATIVE.iter().any(|(part, _)| path.contains(part))
+        };
+        let recorded: BTreeMap<_, _> = recorded
+            .map(|file| (file[0].as_str().unwrap(), file[1].as_str().unwrap()))
+            .filter(|(path, _)| !absent(path))
+            .collect();
+        let config: Config = serde_json::from_str(&assets.read(name)).unwrap();
+        let ours: BTreeMap<_, _> =
+            config.storage.files.iter().map(|f| (f.path.as_str(), f.mode.unwrap())).collect();
+        for (path, mode) in &recorded {
+            let got = ours.get(path).unwrap_or_else(|| panic!("{case}: {path} is missing"));
+            assert_eq!(&format!("0o{got:o}"), mode, "{case}: {path}");
+        }
+        let units: Vec<_> = config.systemd.units.iter().map(|unit| unit.name.as_str()).collect();
+        for unit in summary["ignition"][name]["units"].as_array().unwrap() {
+            let unit = unit[0].as_str().unwrap();
+            let native = !["crio-configure", "ironic", "metal3", "bmh-update", "provisioning-interface"]
+                .iter()
+                .any(|part| unit.contains(part));
+            assert!(!native || units.contains(&unit), "{case}: {unit}");
+        }
+        for (role, want) in
+            ["master", "worker", "arbiter"].map(|r| (r, &summary["ignition"][format!("{r}.ign")]["raw"]))
+        {
+            let Some(want) = want.as_str() else { continue };
+            let got = assets.read(&format!("{role}.ign"));
+            let (head, tail) = want.split_once("<redacted>").unwrap();
+            assert!(got.starts_with(head) && got.ends_with(tail), "{case}: {got}");
+        }
+        let tree: BTreeSet<_> = assets.tree().into_iter().collect();
+        let recorded =
+            summary["final_tree"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_string());
+        let not_here = [".openshift_install.log", "000_capi-namespace.yaml"];
+        let recorded: BTreeSet<_> = recorded.filter(|name| !not_here.contains(&name.as_str())).collect();
+        assert_eq!(tree, recorded, "{case}");
     }
-    let ours: BTreeSet<_> =
-        files.keys().map(String::as_str).filter(|path| path.starts_with("/opt/openshift/")).collect();
-    let extra: Vec<_> = ours.difference(&recorded.keys().copied().collect()).copied().collect();
+}
+
+#[test]
+fn what_the_native_profile_adds() {
+    let ours = files(&made());
+    let summary = fs::read_to_string(data(SEED).join("summary.json")).unwrap();
+    let extra: Vec<_> = ours
+        .keys()
+        .filter(|path| path.starts_with("/opt/openshift/") && !summary.contains(path.as_str()))
+        .collect();
     assert_eq!(
         extra,
         [
@@ -72,6 +127,35 @@ fn the_files_of_opt_openshift_are_those_recorded() {
             "/opt/openshift/release.json"
         ]
     );
+}
+
+#[test]
+fn mirrors_proxy_and_trust_reach_the_bootstrap_node() {
+    let of = |case: &str, path: &str| {
+        let assets = Assets::of_case(case);
+        assets.create(Target::IgnitionConfigs).unwrap();
+        files(&assets)[path].1.clone()
+    };
+    let registries = of("mirrors-ids", "/etc/containers/registries.conf");
+    let block = "location = \"quay.io/openshift-release-dev/ocp-v4.0-art-dev\"\nmirror-by-digest-only = true\nblocked = true\n\n\
+                 [[registry.mirror]]\nlocation = \"registry.example.com/ocp/release\"\n";
+    assert!(registries.ends_with(block) && registries.matches("[[registry]]").count() == 2, "{registries}");
+    assert!(
+        of("proxy-trust", "/etc/profile.d/proxy.sh")
+            .contains("export HTTP_PROXY=\"http://proxy.example.com:3128\"\n")
+    );
+    let environment = of("proxy-trust", "/etc/systemd/system.conf.d/10-default-env.conf");
+    assert!(
+        environment.starts_with("[Manager]\nDefaultEnvironment=HTTP_PROXY=\"http://proxy"),
+        "{environment}"
+    );
+    assert!(
+        of("trust-only", "/etc/pki/ca-trust/source/anchors/ca.crt")
+            .starts_with("-----BEGIN CERTIFICATE-----")
+    );
+    assert_eq!(of("base", "/etc/systemd/system.conf.d/10-default-env.conf"), "[Manager]\n");
+    let fips = of("base", "/etc/ignition-machine-config-encapsulated.json");
+    assert!(fips.contains("\"name\": \"bootstrap-fips\"") && fips.contains("\"fips\": false"));
 }
 
 #[test]
@@ -278,7 +362,7 @@ fn another_install_config_is_another_cluster() {
         outcome
             .messages
             .iter()
-            .any(|m| m.text.starts_with("Discarding the Common Manifests that was provided"))
+            .any(|m| m.text.trim_start().starts_with("Discarding the Common Manifests that was provided"))
     );
     let metadata: Value = serde_json::from_str(&assets.read("metadata.json")).unwrap();
     assert_eq!(metadata["clusterName"], "other");
@@ -293,9 +377,18 @@ fn stale_assets_are_refused() {
     assets.now += time::Duration::days(2);
     let error = assets.create(Target::IgnitionConfigs).unwrap_err();
     assert_eq!(error.exit_code(), 1);
-    let text = error.to_string();
-    let line = "Bootstrap Ignition-Config Certificate kubelet-signer.crt expired at 2026-11-16T12:00:00Z.";
-    assert!(text.contains(line) && text.ends_with("certificates expired"), "{text}");
+    let lines = error.lines();
+    let has = |level, text: &str| assert!(lines.contains(&(level, text.into())), "{lines:?}");
+    has("error", "Bootstrap Ignition-Config Certificate kubelet-signer.crt expired at 2026-11-16T12:00:00Z.");
+    has("warning", "Please regenerate ignition configuration files in a new directory.");
+    has(
+        "fatal",
+        "failed to fetch Bootstrap Ignition Config: failed to load asset \"Bootstrap Ignition Config\": 12 certificates expired",
+    );
+    has(
+        "info",
+        "These assets were made 2 days ago. `seedling certs refresh` renews their certificates and keeps the cluster's identity.",
+    );
 }
 
 #[test]

@@ -2,30 +2,43 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
-use common::{Assets, SEED, data};
+use common::{Assets, SEED, cases, data};
 use seedling_assets::Target;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+/// Every config that upstream accepted, with every manifest it made of it.
 #[test]
 fn same_objects_as_recorded() {
-    for case in [SEED, "deprecated-networking"] {
+    let cases = cases();
+    assert_eq!(cases.len(), 23);
+    for case in &cases {
         let assets = Assets::of_case(case);
-        assets.create(Target::Manifests).unwrap();
+        assets.create(Target::Manifests).unwrap_or_else(|e| panic!("{case}: {e}"));
         for folder in ["manifests", "openshift"] {
             let mut recorded = BTreeSet::new();
             for entry in fs::read_dir(data(case).join(folder)).unwrap() {
                 let path = entry.unwrap().path();
                 let name = format!("{folder}/{}", path.file_stem().unwrap().display());
                 let want: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-                same(&name, &assets.yaml(&name), &want);
+                same(&format!("{case}: {name}"), &assets.yaml(&name), &want);
                 recorded.insert(name);
+            }
+            if case == "arbiter" && folder == "openshift" {
+                // Upstream takes the arbiter's files for the user's and loses its own: a bug of its.
+                let lost = [
+                    "99_feature-gate",
+                    "99_kubeadmin-password-secret",
+                    "99_osimagestream",
+                    "openshift-install-manifests",
+                ];
+                recorded.extend(lost.map(|name| format!("openshift/{name}.yaml")));
             }
             let made: BTreeSet<_> =
                 assets.tree().into_iter().filter(|path| path.starts_with(folder)).collect();
-            assert_eq!(made, recorded);
+            assert_eq!(made, recorded, "{case}");
         }
     }
 }
@@ -43,27 +56,60 @@ fn same(at: &str, got: &Value, want: &Value) {
         }
         (Value::String(got), Value::String(want)) if at.ends_with("/install-config") => {
             let parse = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
-            assert_eq!(parse(got), parse(want), "{at}");
+            same(at.trim_end_matches("/install-config"), &parse(got), &parse(want));
         }
         (Value::String(got), Value::String(want)) => {
-            let fresh = want.starts_with('<')
-                || ["clusterID", "infrastructureName", "certificate-not-after", "certificate-not-before"]
-                    .iter()
-                    .any(|key| at.ends_with(key));
-            assert!(if fresh { !got.is_empty() } else { got == want }, "{at}: {got:?} instead of {want:?}");
+            const NEW: [&str; 6] = [
+                "clusterID",
+                "infrastructureName",
+                "certificate-not-after",
+                "certificate-not-before",
+                "externalMACAddress",
+                "provisioningMACAddress",
+            ];
+            let fresh = want.starts_with('<') || NEW.iter().any(|key| at.ends_with(key));
+            // Upstream's cluster-config shows everybody the fencing passwords.
+            let hidden = at.contains("/fencing/credentials") && got.is_empty();
+            let infra = |text: &str| {
+                text.split('-')
+                    .map(|part| if part.len() == 5 { "*" } else { part })
+                    .collect::<Vec<_>>()
+                    .join("-")
+            };
+            let right = if fresh { !got.is_empty() } else { hidden || infra(got) == infra(want) };
+            assert!(right, "{at}: {got:?} instead of {want:?}");
         }
         _ => assert_eq!(got, want, "{at}"),
     }
 }
 
 #[test]
+fn metadata_as_recorded() {
+    for case in cases() {
+        let assets = Assets::of_case(&case);
+        let in_place = case == "sno-bip";
+        let target = if in_place { Target::SingleNodeIgnitionConfig } else { Target::IgnitionConfigs };
+        assets.create(target).unwrap();
+        let [got, want]: [Value; 2] = [
+            serde_json::from_str(&assets.read("metadata.json")).unwrap(),
+            serde_json::from_str(&fs::read_to_string(data(&case).join("metadata.json")).unwrap()).unwrap(),
+        ];
+        for (key, want) in want.as_object().unwrap() {
+            assert!(["clusterID", "infraID"].contains(&key.as_str()) || got[key] == *want, "{case}: {key}");
+        }
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&got), keys(&want), "{case}");
+    }
+}
+
+#[test]
 fn normalised_install_config() {
-    for case in [SEED, "deprecated-networking"] {
-        let assets = Assets::of_case(case);
+    for case in cases() {
+        let assets = Assets::of_case(&case);
         assets.create(Target::InstallConfig).unwrap();
-        let want = fs::read_to_string(data(case).join("install-config.normalized.yaml")).unwrap();
+        let want = fs::read_to_string(data(&case).join("install-config.normalized.yaml")).unwrap();
         let want: Value = serde_saphyr::from_str(&want).unwrap();
-        assert_eq!(assets.yaml("install-config.yaml"), want);
+        same(&case, &assets.yaml("install-config.yaml"), &want);
     }
 }
 
@@ -74,10 +120,10 @@ fn what_is_said_and_left_on_disk() {
     let dir = assets.dir.path().display();
     let said: Vec<_> = outcome.messages.iter().map(|m| m.text.clone()).collect();
     assert_eq!(said, [
-        "Consuming Install Config from target directory".to_string(),
-        "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings".into(),
+        "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings".to_string(),
         "Successfully populated MCS CA cert information: root-ca 2036-11-12T12:00:00Z 2026-11-15T12:00:00Z".into(),
         "Successfully populated MCS TLS cert information: root-ca 2036-11-12T12:00:00Z 2026-11-15T12:00:00Z".into(),
+        "Consuming Install Config from target directory".into(),
         format!("Manifests created in: {dir}, {dir}/manifests and {dir}/openshift"),
     ]);
     assert!(!assets.path("install-config.yaml").exists());

@@ -3,7 +3,10 @@
 mod commands;
 
 use clap::{Parser, Subcommand};
-use commands::{create, csr, helper, kubectl, lab, node, node_reissue, operator, release, version, wait_for};
+use commands::{
+    certs, create, csr, explain, graph, helper, init, kubectl, lab, node, node_reissue, operator, release,
+    version, wait_for,
+};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -23,6 +26,15 @@ enum Command {
     /// Make the files a cluster starts from
     #[command(subcommand)]
     Create(create::CreateCommand),
+    /// Describe a field of the install-config
+    Explain(explain::ExplainArgs),
+    /// Write an install-config to start from, with a comment for every field
+    Init(init::InitArgs),
+    /// Show how long certificates last, or renew those of an asset directory
+    #[command(subcommand)]
+    Certs(certs::CertsCommand),
+    /// Print what each asset is made of, in the language of Graphviz
+    Graph,
     /// Build the payload, or show what is in it
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -64,6 +76,13 @@ fn main() -> ExitCode {
         let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
         match cli.command {
             Command::Create(command) => create::run(command),
+            Command::Explain(args) => done(explain::run(&args)),
+            Command::Init(args) => done(init::run(&args)),
+            Command::Certs(command) => certs::run(command).await,
+            Command::Graph => {
+                graph::run();
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Release(command) => done(release::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),

@@ -165,6 +165,11 @@ pub fn data_url(contents: &[u8]) -> String {
     format!("data:text/plain;charset=utf-8;base64,{}", STANDARD.encode(contents))
 }
 
+/// What a URL of `data_url`'s form holds.
+pub fn decode(url: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(url.strip_prefix("data:")?.split_once(";base64,")?.1).ok()
+}
+
 impl File {
     /// A file carried in the config itself: owned by root, replacing what is there.
     pub fn inline(path: impl Into<String>, mode: u32, contents: impl AsRef<[u8]>) -> Self {

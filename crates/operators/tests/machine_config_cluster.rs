@@ -89,7 +89,7 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
         }
     }
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10);
+    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
     let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
     let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for contents in cluster_manifests(&inputs).unwrap().into_values() {

@@ -1,10 +1,11 @@
 //! Certificate authorities, leaves and bundles.
 
 use crate::PkiError;
-use crate::key::{KeyAlgorithm, unix};
+use crate::key::{KeyAlgorithm, enciphers, unix};
+use aws_lc_rs::digest;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Eku, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+    Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt, net::IpAddr};
@@ -54,16 +55,24 @@ pub struct LeafSpec<'a> {
 
 /// A self-signed authority.
 pub fn new_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey, PkiError> {
-    let key = alg.generate()?;
-    let mut params = params(now, now + spec.validity);
+    sign_ca(spec, &alg.generate()?, now)
+}
+
+/// The same authority, with its old key, for another term.
+pub fn renew_ca(spec: &CaSpec, key_pem: &str, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    sign_ca(spec, &KeyPair::from_pem(key_pem)?, now)
+}
+
+fn sign_ca(spec: &CaSpec, key: &KeyPair, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    let mut params = params(key, now, now + spec.validity);
     if let Some(ou) = spec.ou {
         params.distinguished_name.push(DnType::OrganizationalUnitName, ou);
     }
     params.distinguished_name.push(DnType::CommonName, spec.cn);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = key_usages(alg);
+    params.key_usages = key_usages(key);
     params.key_usages.push(KeyUsagePurpose::KeyCertSign);
-    let cert = params.self_signed(&key)?;
+    let cert = params.self_signed(key)?;
     Ok(CertKey { cert: unix(&cert.pem()), key: unix(&key.serialize_pem()) })
 }
 
@@ -77,13 +86,13 @@ pub fn issue(
     let parent = first(&ca.cert)?;
     let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;
     let key = alg.generate()?;
-    let mut params = params(period(&parent)?.not_before.to_datetime(), now + spec.validity);
+    let mut params = params(&key, period(&parent)?.not_before.to_datetime(), now + spec.validity);
     organizations(&mut params.distinguished_name, spec)?;
     params.distinguished_name.push(DnType::CommonName, spec.cn);
     params.is_ca = IsCa::ExplicitNoCa;
     params.use_authority_key_identifier_extension = true;
     if spec.key_usage {
-        params.key_usages = key_usages(alg);
+        params.key_usages = key_usages(&key);
     }
     for usage in spec.usages {
         params.extended_key_usages.push(match usage {
@@ -122,17 +131,23 @@ pub fn bundle(certs: &[&str]) -> String {
     certs.iter().map(first_of).collect()
 }
 
-fn params(not_before: OffsetDateTime, not_after: OffsetDateTime) -> CertificateParams {
+fn params(key: &KeyPair, not_before: OffsetDateTime, not_after: OffsetDateTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.not_before = not_before;
     params.not_after = not_after;
     params.serial_number = Some(SerialNumber::from(rand::random::<u64>() >> 1));
+    // SHA-1 of the public key, as upstream and most others: two tools name the same key alike.
+    params.key_identifier_method = KeyIdMethod::PreSpecified(sha1(key.der_bytes()));
     params
 }
 
-fn key_usages(alg: KeyAlgorithm) -> Vec<KeyUsagePurpose> {
-    let encipher = alg.enciphers().then_some(KeyUsagePurpose::KeyEncipherment);
+fn sha1(data: &[u8]) -> Vec<u8> {
+    digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, data).as_ref().to_vec()
+}
+
+fn key_usages(key: &KeyPair) -> Vec<KeyUsagePurpose> {
+    let encipher = enciphers(key).then_some(KeyUsagePurpose::KeyEncipherment);
     encipher.into_iter().chain([KeyUsagePurpose::DigitalSignature]).collect()
 }
 
@@ -150,7 +165,7 @@ fn organizations(name: &mut DistinguishedName, spec: &LeafSpec) -> Result<(), Pk
     Ok(())
 }
 
-fn first(pem: &str) -> Result<Pem, PkiError> {
+pub(crate) fn first(pem: &str) -> Result<Pem, PkiError> {
     match Pem::iter_from_buffer(pem.as_bytes()).next() {
         Some(Ok(pem)) if pem.label == "CERTIFICATE" => Ok(pem),
         Some(Ok(pem)) => Err(PkiError::Pem(format!("found {}", pem.label))),

@@ -1,13 +1,14 @@
 //! Private keys: ECDSA by default (small, fast to make), RSA where a peer asks for it.
 
 use crate::PkiError;
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
     KeyPair as Key, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_RSA_SHA256,
     RsaKeySize,
 };
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyAlgorithm {
@@ -16,8 +17,20 @@ pub enum KeyAlgorithm {
     EcdsaP384,
     EcdsaP521,
     Rsa2048,
+    Rsa3072,
     Rsa4096,
+    Rsa8192,
 }
+
+const NAMES: &[(KeyAlgorithm, &str)] = &[
+    (KeyAlgorithm::EcdsaP256, "ecdsa-p256"),
+    (KeyAlgorithm::EcdsaP384, "ecdsa-p384"),
+    (KeyAlgorithm::EcdsaP521, "ecdsa-p521"),
+    (KeyAlgorithm::Rsa2048, "rsa-2048"),
+    (KeyAlgorithm::Rsa3072, "rsa-3072"),
+    (KeyAlgorithm::Rsa4096, "rsa-4096"),
+    (KeyAlgorithm::Rsa8192, "rsa-8192"),
+];
 
 impl KeyAlgorithm {
     pub(crate) fn generate(self) -> Result<Key, PkiError> {
@@ -26,13 +39,47 @@ impl KeyAlgorithm {
             Self::EcdsaP384 => Key::generate_for(&PKCS_ECDSA_P384_SHA384)?,
             Self::EcdsaP521 => Key::generate_for(&PKCS_ECDSA_P521_SHA512)?,
             Self::Rsa2048 => Key::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?,
+            Self::Rsa3072 => Key::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072)?,
             Self::Rsa4096 => Key::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096)?,
+            Self::Rsa8192 => rsa_8192()?,
         })
     }
-    /// Key encipherment means RSA key transport; an ECDSA key cannot do it.
-    pub(crate) fn enciphers(self) -> bool {
-        matches!(self, Self::Rsa2048 | Self::Rsa4096)
+    /// Only a signer's key has to last for years: a leaf of an RSA signer has 2048 bits, as upstream's all have.
+    pub(crate) fn of_leaf(self) -> Self {
+        if self.is_rsa() { Self::Rsa2048 } else { self }
     }
+    fn is_rsa(self) -> bool {
+        matches!(self, Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096 | Self::Rsa8192)
+    }
+}
+
+impl fmt::Display for KeyAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAMES.iter().find(|(alg, _)| alg == self).map_or("", |(_, name)| *name))
+    }
+}
+
+impl FromStr for KeyAlgorithm {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || NAMES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+        let found =
+            NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text.trim())).map(|(alg, _)| *alg);
+        found.ok_or_else(|| format!("{text:?} is none of {}", known()))
+    }
+}
+
+/// rcgen has no name for this size, but reads the key.
+fn rsa_8192() -> Result<Key, PkiError> {
+    let failed = |_| PkiError::Key("cannot make an RSA key of 8192 bits".into());
+    let key = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa8192).map_err(failed)?;
+    let der: Pkcs8V1Der = key.as_der().map_err(failed)?;
+    Ok(Key::from_pkcs8_der_and_sign_algo(&der.as_ref().into(), &PKCS_RSA_SHA256)?)
+}
+
+/// Key encipherment means RSA key transport; an ECDSA key cannot do it.
+pub(crate) fn enciphers(key: &Key) -> bool {
+    key.algorithm() == &PKCS_RSA_SHA256
 }
 
 /// A bare key pair, as the service-account issuer has.
@@ -51,7 +98,15 @@ impl fmt::Debug for KeyPair {
 }
 
 pub fn rsa_keypair() -> Result<KeyPair, PkiError> {
-    let key = KeyAlgorithm::Rsa2048.generate()?;
+    service_account(&KeyAlgorithm::Rsa2048.generate()?)
+}
+
+/// The pair of a key that a user brought.
+pub fn keypair_of(pem: &str) -> Result<KeyPair, PkiError> {
+    service_account(&Key::from_pem(pem)?)
+}
+
+fn service_account(key: &Key) -> Result<KeyPair, PkiError> {
     let public = unix(&key.public_key_pem()).replace(" PUBLIC KEY", " RSA PUBLIC KEY");
     Ok(KeyPair { key: unix(&key.serialize_pem()), public })
 }

@@ -4,11 +4,15 @@
 //! and no other randomness than keys and serial numbers; [`table`] lists what the installer makes.
 
 mod certificate;
+mod inspect;
 mod key;
 pub mod table;
 
-pub use certificate::{CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, not_after, validity};
-pub use key::{KeyAlgorithm, KeyPair, rsa_keypair, ssh_keypair};
+pub use certificate::{
+    CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, not_after, renew_ca, validity,
+};
+pub use inspect::{Certificate, certificates, check_signer};
+pub use key::{KeyAlgorithm, KeyPair, keypair_of, rsa_keypair, ssh_keypair};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
@@ -16,6 +20,10 @@ pub enum PkiError {
     Certificate(#[from] rcgen::Error),
     #[error("not a PEM certificate: {0}")]
     Pem(String),
+    #[error("{0}")]
+    Key(String),
+    #[error("{0}")]
+    Signer(String),
     #[error("at most two organizations fit into a certificate, {0:?} has {1}")]
     Organizations(String, usize),
     #[error("the table has no certificate {0:?}")]

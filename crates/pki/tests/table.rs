@@ -4,7 +4,10 @@
 use ::time::{OffsetDateTime, macros::datetime};
 use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 use seedling_pki::table::{self, Cluster, Names};
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca, not_after, rsa_keypair};
+use seedling_pki::{
+    CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, certificates, check_signer, issue, new_ca, not_after,
+    rsa_keypair,
+};
 use seedling_types::ClusterDomain;
 use std::{collections::BTreeMap, time::Duration};
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -16,7 +19,8 @@ fn made(alg: KeyAlgorithm) -> BTreeMap<String, CertKey> {
     let domain = ClusterDomain::new("ocp4", "alchemy.com");
     let service_address = "172.30.0.1".parse().unwrap();
     let mut made = BTreeMap::new();
-    table::make_all(&mut made, &Cluster { domain: &domain, service_address }, alg, NOW).unwrap();
+    table::make_all(&mut made, &Cluster { domain: &domain, service_address, api_vips: &[] }, alg, NOW)
+        .unwrap();
     made
 }
 
@@ -26,11 +30,15 @@ fn parse<T>(pem: &str, look: impl FnOnce(&X509Certificate) -> T) -> T {
 }
 
 fn verify(leaf: &str, ca: &str, usage: KeyUsage) -> Result<(), webpki::Error> {
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(NOW.unix_timestamp() as u64));
+    verify_at(leaf, ca, usage, now)
+}
+
+fn verify_at(leaf: &str, ca: &str, usage: KeyUsage, now: UnixTime) -> Result<(), webpki::Error> {
     let (leaf, ca) = (
         CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap(),
         CertificateDer::from_pem_slice(ca.as_bytes()).unwrap(),
     );
-    let now = UnixTime::since_unix_epoch(Duration::from_secs(NOW.unix_timestamp() as u64));
     let anchors = [anchor_from_trusted_cert(&ca)?];
     EndEntityCert::try_from(&leaf)?
         .verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &[], now, usage, None, None)
@@ -143,7 +151,8 @@ fn bundles_hold_their_signers_in_order() {
 #[test]
 fn every_key_algorithm_signs_and_is_read_back() {
     use KeyAlgorithm::*;
-    for alg in [EcdsaP256, EcdsaP384, EcdsaP521, Rsa2048, Rsa4096] {
+    for alg in [EcdsaP256, EcdsaP384, EcdsaP521, Rsa2048, Rsa3072, Rsa4096] {
+        assert_eq!(alg.to_string().parse(), Ok(alg));
         let ca = new_ca(&CaSpec { cn: "etcd-signer", ou: None, validity: table::YEAR }, alg, NOW).unwrap();
         let spec = LeafSpec {
             cn: "etcd-client",
@@ -175,4 +184,97 @@ fn service_account_pair() {
     );
     let der = Pem::iter_from_buffer(pair.public.as_bytes()).next().unwrap().unwrap();
     assert!(SubjectPublicKeyInfo::from_der(&der.contents).is_ok(), "PKIX inside");
+}
+
+#[test]
+fn key_identifiers_are_the_sha1_of_the_public_key_and_name_the_signer() {
+    use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+    let made = made(KeyAlgorithm::default());
+    let subject_id = |file: &str| {
+        parse(&made[file].cert, |c| {
+            let key =
+                digest(&SHA1_FOR_LEGACY_USE_ONLY, &c.public_key().subject_public_key.data).as_ref().to_vec();
+            let found = c.iter_extensions().find_map(|e| match e.parsed_extension() {
+                ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+                _ => None,
+            });
+            assert_eq!(found.as_ref(), Some(&key), "{file}");
+            key
+        })
+    };
+    for leaf in table::LEAVES {
+        subject_id(leaf.file);
+        let authority = parse(&made[leaf.file].cert, |c| {
+            c.iter_extensions().find_map(|e| match e.parsed_extension() {
+                ParsedExtension::AuthorityKeyIdentifier(id) => {
+                    id.key_identifier.as_ref().map(|k| k.0.to_vec())
+                }
+                _ => None,
+            })
+        });
+        assert_eq!(authority, Some(subject_id(leaf.signer)), "{}", leaf.file);
+    }
+}
+
+#[test]
+fn a_renewed_signer_still_vouches_for_what_it_signed() {
+    let made = made(KeyAlgorithm::default());
+    let signer = table::SIGNERS.iter().find(|s| s.file == "kube-control-plane-signer").unwrap();
+    let renewed = signer.renew(&made[signer.file], NOW + table::DAY).unwrap();
+    assert_eq!(renewed.key, made[signer.file].key);
+    assert_eq!(not_after(&renewed.cert).unwrap(), NOW + table::DAY + table::YEAR);
+    let old = &made["kube-control-plane-kube-scheduler-client"].cert;
+    let later: OffsetDateTime = NOW + table::DAY * 2;
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(later.unix_timestamp() as u64));
+    verify_at(old, &renewed.cert, KeyUsage::client_auth(), at).unwrap();
+}
+
+#[test]
+fn a_signer_that_somebody_brings_is_looked_at() {
+    let made = made(KeyAlgorithm::default());
+    let root = &made["root-ca"];
+    check_signer(root, NOW).unwrap();
+    let refused = |pair: CertKey, now| check_signer(&pair, now).unwrap_err().to_string();
+    let foreign = CertKey { key: made["kubelet-signer"].key.clone(), ..root.clone() };
+    assert!(refused(foreign, NOW).contains("does not belong"));
+    assert!(refused(made["kubelet-client"].clone(), NOW).contains("no authority"));
+    assert!(refused(root.clone(), NOW + table::TEN_YEARS).contains("is valid from"));
+}
+
+#[test]
+fn all_certificates_of_a_file_are_listed() {
+    let made = made(KeyAlgorithm::default());
+    let found = certificates(&made["kube-apiserver-lb-server"].cert).unwrap();
+    let seen: Vec<_> = found.iter().map(|c| (c.subject.as_str(), c.authority, c.not_after - NOW)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("O=kube-master, CN=system:kube-apiserver", false, table::DAY),
+            ("OU=openshift, CN=kube-apiserver-lb-signer", true, table::TEN_YEARS)
+        ]
+    );
+}
+
+#[test]
+fn virtual_addresses_are_names_of_the_machine_config_server() {
+    let domain = ClusterDomain::new("ocp4", "alchemy.com");
+    let vips = ["10.0.0.5".parse().unwrap()];
+    let cluster =
+        Cluster { domain: &domain, service_address: "172.30.0.1".parse().unwrap(), api_vips: &vips };
+    let mut made = BTreeMap::new();
+    table::make("machine-config-server", &mut made, &cluster, KeyAlgorithm::default(), NOW).unwrap();
+    let names = parse(&made["machine-config-server"].cert, |c| {
+        let san = c.subject_alternative_name().unwrap().unwrap().value.clone();
+        san.general_names.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
+    });
+    assert_eq!(names, "DNSName(10.0.0.5) DNSName(api-int.ocp4.alchemy.com) IPAddress(0a:00:00:05)");
+}
+
+/// Takes seconds: `cargo test -- --ignored`.
+#[test]
+#[ignore = "making a key of 8192 bits takes long"]
+fn the_largest_rsa_key() {
+    let ca =
+        new_ca(&CaSpec { cn: "x", ou: None, validity: table::YEAR }, KeyAlgorithm::Rsa8192, NOW).unwrap();
+    check_signer(&ca, NOW).unwrap();
 }

@@ -5,6 +5,7 @@
 //! helper, and is watched by the same code; the clock starts when the helper listens and the machines are switched on.
 
 mod conditions;
+pub mod create;
 mod kubeadm;
 mod observe;
 mod ours;

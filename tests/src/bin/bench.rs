@@ -1,5 +1,5 @@
 //! `make bench`: how long a bring-up takes, Seedling's and kubeadm's, on the machine this runs on. Prints a table, writes
-//! target/bench/bring-up.json, and leaves no lab behind, however it ends.
+//! target/bench/bring-up.json and target/bench/create-ignition-configs.json (`--create`: only that), and leaves no lab behind, however it ends.
 
 #[path = "../bench/mod.rs"]
 mod bench;
@@ -20,6 +20,9 @@ struct Args {
     /// Only these contestants
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Contestant>,
+    /// Only `create ignition-configs`, no bring-up
+    #[arg(long)]
+    create: bool,
 }
 
 #[tokio::main]
@@ -35,6 +38,10 @@ async fn main() -> Result<()> {
     lock.try_lock().context("another benchmark runs")?;
 
     let labs = Labs::from_env();
+    create(&labs, &out)?;
+    if args.create {
+        return Ok(());
+    }
     bench::remove_labs(&labs).await?;
     let outcome = tokio::select! {
         outcome = compare(&args, &labs, &out) => outcome,
@@ -42,6 +49,17 @@ async fn main() -> Result<()> {
     };
     bench::remove_labs(&labs).await?;
     outcome
+}
+
+/// How long the assets take, into create-ignition-configs.json.
+fn create(labs: &Labs, out: &Path) -> Result<()> {
+    let release_dir = labs.cache.join("release");
+    let release = seedling_release::load(&release_dir).context("run `seedling release build` first")?;
+    let seedling = PathBuf::from(seedling_e2e::seedling().get_program()).canonicalize()?;
+    let report = bench::create::measure(&seedling, &release_dir, 5, Conditions::now(&release))?;
+    fs::write(out.join("create-ignition-configs.json"), serde_json::to_vec_pretty(&report)?)?;
+    println!("{report}");
+    Ok(())
 }
 
 async fn compare(args: &Args, labs: &Labs, out: &Path) -> Result<()> {

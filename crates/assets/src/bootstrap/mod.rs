@@ -3,32 +3,26 @@
 //! In: the manifests, the certificates, the release and the inventory. Out: an Ignition config. Next: real Ignition writes the
 //! files, systemd starts release-image and bootkube.
 
+mod host;
+
+use crate::CreateError;
 use crate::config::InstallConfig;
-use crate::kubeconfig::Kubeconfig;
-use crate::manifests::Manifests;
-use crate::{CreateError, overrides};
+use crate::graph::engine::Made;
+use crate::graph::{self, Id, ROLES};
+use crate::store::Files;
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
-use seedling_pki::{CertKey, KeyPair, PkiError, table};
-use seedling_types::{Admission, Inventory, ReleaseInfo, paths, ports};
-use std::collections::BTreeMap;
+use seedling_pki::table;
+use seedling_types::{Admission, Inventory, ReleaseInfo, paths};
 
 pub struct Inputs<'a> {
     pub config: &'a InstallConfig,
-    pub manifests: &'a Manifests,
-    pub certificates: &'a BTreeMap<String, CertKey>,
-    pub service_account: &'a KeyPair,
-    pub bootstrap_ssh: &'a KeyPair,
+    pub made: &'a Made<'a>,
     pub release: &'a ReleaseInfo,
     pub inventory: Option<&'a Inventory>,
     /// Digests of the nodes' tokens.
     pub admission: &'a Admission,
 }
-
-/// Signers whose keys stay with the installer: the bootstrap node does not sign with them.
-const KEPT_BACK: &[&str] = &["root-ca", "admin-kubeconfig-signer", "kubelet-bootstrap-kubeconfig-signer"];
-/// A person's certificate: it is in the kubeconfigs only.
-const IN_KUBECONFIG: &str = "admin-kubeconfig-client";
 
 /// Home of the user-data secrets. Upstream's payload has an operator that brings it; the native one does not.
 const MACHINE_API: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: openshift-machine-api\n";
@@ -41,7 +35,7 @@ pub fn config(i: &Inputs) -> Result<Config, CreateError> {
         pod_networks: i.config.networks.cluster.iter().map(|network| network.cidr).collect(),
     };
     let own = Config {
-        passwd: Passwd { users: vec![core(i)] },
+        passwd: Passwd { users: vec![core(i)?] },
         storage: Storage { files: files(i)? },
         systemd: Systemd { units: units() },
         ..Config::default()
@@ -49,43 +43,64 @@ pub fn config(i: &Inputs) -> Result<Config, CreateError> {
     Ok(node::bootstrap(&params)?.merge(own))
 }
 
-fn core(i: &Inputs) -> User {
+fn core(i: &Inputs) -> Result<User, CreateError> {
+    let own = i.made.file(graph::BOOTSTRAP_SSH, "tls/bootstrap-ssh.pub")?;
     let given = i.config.merged.ssh_key.lines().map(str::trim).filter(|line| !line.is_empty());
-    let keys = given.chain([i.bootstrap_ssh.public.as_str()]).map(str::to_string).collect();
-    User { name: "core".into(), ssh_authorized_keys: keys }
+    let keys = given.chain([own]).map(str::to_string).collect();
+    Ok(User { name: "core".into(), ssh_authorized_keys: keys })
 }
 
 fn files(i: &Inputs) -> Result<Vec<File>, CreateError> {
-    let mut files = vec![motd()];
+    let gather = include_str!("files/usr/local/bin/installer-gather.sh");
+    let mut files = vec![motd(), File::inline("/usr/local/bin/installer-gather.sh", 0o555, gather)];
+    files.extend(host::files(i.config));
     let put = |path: &str, mode, contents: &str| {
         File::inline(format!("{}/{path}", paths::OPT_OPENSHIFT), mode, contents)
     };
-    let (manifests, patch) = overrides::ignore(i.manifests)?;
-    files.extend(manifests.iter().map(|(path, contents)| put(path, 0o644, contents)));
+    for (path, contents) in manifests(i)? {
+        let mode = if path.contains("fencing-credentials") { 0o600 } else { 0o644 };
+        files.push(put(&path, mode, &contents));
+    }
     files.push(put("manifests/00_openshift-machine-api-ns.yaml", 0o644, MACHINE_API));
-    files.push(put("original_cvo_overrides.patch", 0o644, &patch));
     files.push(put("release.json", 0o644, &serde_json::to_string_pretty(i.release)?));
     files.push(put("node-tokens.json", 0o600, &serde_json::to_string(i.admission)?));
     if let Some(inventory) = i.inventory {
         files.push(put("hosts.yaml", 0o644, &inventory.to_yaml()));
     }
-    let bundles = table::bundles(i.certificates);
-    let kubeconfigs = Kubeconfigs { config: i.config, certificates: i.certificates, bundles: &bundles };
-    let loopback = kubeconfigs.loopback()?;
-    files.push(put("auth/kubeconfig", 0o600, &kubeconfigs.admin(&i.config.domain.api_int())?));
-    files.push(put("auth/kubeconfig-kubelet", 0o600, &kubeconfigs.kubelet()?));
-    files.push(put("auth/kubeconfig-loopback", 0o600, &loopback));
-    files.push(File::inline(paths::LOCALHOST_KUBECONFIG, 0o600, &loopback));
-    files.extend(bundles.iter().map(|(name, certs)| put(&format!("tls/{name}.crt"), 0o600, certs)));
-    for (name, pair) in i.certificates {
-        if !KEPT_BACK.contains(&name.as_str()) && name != IN_KUBECONFIG {
-            files.push(put(&format!("tls/{name}.key"), 0o600, &pair.key));
-            files.push(put(&format!("tls/{name}.crt"), 0o600, &pair.cert));
-        }
+    for id in [graph::KUBECONFIG_INTERNAL, graph::KUBECONFIG_KUBELET, graph::KUBECONFIG_LOOPBACK] {
+        files.extend(i.made.files(id)?.iter().map(|(path, contents)| put(path, 0o600, contents)));
     }
-    files.push(put("tls/service-account.key", 0o600, &i.service_account.key));
-    files.push(put("tls/service-account.pub", 0o600, &i.service_account.public));
-    files.push(put("tls/root-ca.crt", 0o644, &certificate(i.certificates, "root-ca")?.cert));
+    let loopback = i.made.file(graph::KUBECONFIG_LOOPBACK, "auth/kubeconfig-loopback")?;
+    files.push(File::inline(paths::LOCALHOST_KUBECONFIG, 0o600, loopback));
+    for (path, contents) in tls(i)? {
+        files.push(put(path, 0o600, contents));
+    }
+    files.push(put("tls/root-ca.crt", 0o644, i.made.file(graph::ROOT_CA, "tls/root-ca.crt")?));
+    Ok(files)
+}
+
+/// In upstream's order of precedence: a later asset's file replaces an earlier one's.
+fn manifests(i: &Inputs) -> Result<Files, CreateError> {
+    let mut all = Files::new();
+    let roles = ROLES.iter().flat_map(|of| [of.machines, of.customizations]);
+    for id in [graph::MANIFESTS, graph::OPENSHIFT].into_iter().chain(roles).chain([graph::CVO_IGNORE]) {
+        all.extend(i.made.files(id)?.clone());
+    }
+    Ok(all)
+}
+
+/// Every key and certificate that the bootstrap node works with.
+fn tls<'a>(i: &Inputs<'a>) -> Result<Vec<(&'a String, &'a String)>, CreateError> {
+    // Of root-ca only the certificate goes along.
+    let here = |id: &Id| *id != graph::ROOT_CA && !graph::NOT_IN_BOOTSTRAP.contains(id);
+    let signers = table::SIGNERS.iter().map(|s| s.asset).filter(here);
+    let leaves = table::LEAVES.iter().map(|l| l.asset).filter(here);
+    let bundles = table::BUNDLES.iter().map(|b| b.asset);
+    let pairs = [graph::SERVICE_ACCOUNT, graph::BOUND_SERVICE_ACCOUNT];
+    let mut files = Vec::new();
+    for id in bundles.chain(signers).chain(leaves).chain(pairs) {
+        files.extend(i.made.files(id)?);
+    }
     Ok(files)
 }
 
@@ -101,7 +116,7 @@ fn motd() -> File {
 
 /// Unlike upstream's, bootkube is enabled: nothing else has to pull it in.
 fn units() -> Vec<Unit> {
-    vec![
+    let mut units = vec![
         Unit::new("approve-csr.service", true, include_str!("files/etc/systemd/system/approve-csr.service")),
         Unit::new("bootkube.service", true, include_str!("files/etc/systemd/system/bootkube.service")),
         Unit::new("progress.service", true, include_str!("files/etc/systemd/system/progress.service")),
@@ -110,35 +125,33 @@ fn units() -> Vec<Unit> {
             false,
             include_str!("files/etc/systemd/system/release-image.service"),
         ),
-    ]
+    ];
+    units.extend(host::units());
+    units
 }
 
-/// The three identities that talk to the API during the bootstrap.
-pub struct Kubeconfigs<'a> {
-    pub config: &'a InstallConfig,
-    pub certificates: &'a BTreeMap<String, CertKey>,
-    pub bundles: &'a BTreeMap<String, String>,
-}
-
-impl Kubeconfigs<'_> {
-    pub fn admin(&self, host: &str) -> Result<String, CreateError> {
-        self.make(host, "kube-apiserver-complete-server-ca-bundle", "admin", IN_KUBECONFIG)
-    }
-    fn kubelet(&self) -> Result<String, CreateError> {
-        let host = self.config.domain.api_int();
-        self.make(&host, "kube-apiserver-complete-server-ca-bundle", "kubelet", "kubelet-client")
-    }
-    fn loopback(&self) -> Result<String, CreateError> {
-        self.make("localhost", "kube-apiserver-localhost-ca-bundle", "loopback", IN_KUBECONFIG)
-    }
-    fn make(&self, host: &str, bundle: &str, user: &str, client: &str) -> Result<String, CreateError> {
-        let ca = self.bundles.get(bundle).ok_or_else(|| PkiError::Unknown(bundle.into()))?;
-        let server = format!("https://{host}:{}", ports::API);
-        let client = certificate(self.certificates, client)?;
-        Kubeconfig { cluster: &self.config.name, server, ca, user, client }.to_yaml()
+/// What an installation in place adds: when bootkube is done, the node is written to its disk and started from there.
+pub fn in_place(disk: &str) -> Config {
+    let service =
+        include_str!("files/etc/systemd/system/install-to-disk.service").replace("@DISK@", &quoted(disk));
+    let script = include_str!("files/usr/local/bin/install-to-disk.sh");
+    let units = vec![
+        Unit::new("install-to-disk.service", true, service),
+        Unit::new(
+            "install-to-disk.path",
+            true,
+            include_str!("files/etc/systemd/system/install-to-disk.path"),
+        ),
+    ];
+    Config {
+        storage: Storage { files: vec![File::inline("/usr/local/bin/install-to-disk.sh", 0o555, script)] },
+        systemd: Systemd { units },
+        ..Config::default()
     }
 }
 
-pub fn certificate<'a>(made: &'a BTreeMap<String, CertKey>, name: &str) -> Result<&'a CertKey, PkiError> {
-    made.get(name).ok_or_else(|| PkiError::Unknown(name.into()))
+/// One word of a systemd command line, whatever is in it.
+fn quoted(word: &str) -> String {
+    let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    format!("\"{escaped}\"")
 }

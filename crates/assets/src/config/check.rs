@@ -1,204 +1,189 @@
-//! The third of three types: a valid configuration. After this nothing is checked again.
+//! The third of three types: a valid configuration. Every rule runs, in upstream's order; after this nothing is checked again.
 
-use super::merge::{Merged, Pool};
+use super::model::{ClusterEntry, Pool};
 use super::problem::Problem;
-use super::read::Read;
-use super::{ClusterNetwork, InstallConfig, network, text};
-use ipnet::IpNet;
+use super::{
+    ClusterNetwork, Context, InstallConfig, Merged, Networks, Platform, capabilities, features, network,
+    platform, pools, secret, services, ssh, text,
+};
 use seedling_types::ClusterDomain;
+use serde_json::Value;
 
 /// `api-int.` and `*.apps.` must fit in front of it.
 const NAME_LENGTH: usize = 54;
+const BYPASSED: &str = "install.openshift.io/hostcrypt-check-bypassed";
 
-pub fn check(read: &Read, merged: Merged, problems: &mut Vec<Problem>) -> Option<InstallConfig> {
-    let before = problems.len();
-    ssh_key(&merged, problems);
-    names(&merged, problems);
-    let networks = network::check(&merged.networking, read.networking.mtu, problems);
-    platform(read, problems);
-    pools(&merged, problems);
+pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>) {
+    if merged.fips {
+        fips(merged, context, problems);
+    } else {
+        ssh_key(merged, problems);
+    }
+    trust_bundle(merged, problems);
+    names(merged, problems);
+    network::check(&merged.networking, problems);
+    if let Some(b) = &merged.platform.baremetal {
+        let lists = [(&b.api_vips[..], "apiVIPs"), (&b.ingress_vips[..], "ingressVIPs")];
+        let user_managed = b.load_balancer.as_ref().is_some_and(|l| l.kind == "UserManaged");
+        network::check_vips(&merged.networking, "platform.baremetal", lists, user_managed, problems);
+    }
+    network::check_ovn(&merged.networking, problems);
+    let name = platform::active(&merged.platform);
+    platform::check(merged, problems);
+    pools::check(merged, name, problems);
     pull_secret(&merged.pull_secret, problems);
-    the_rest(read, &merged, problems);
-    let networks = networks.filter(|_| problems.len() == before)?;
-    Some(InstallConfig {
-        name: merged.metadata.name.clone(),
-        domain: ClusterDomain::new(&merged.metadata.name, &merged.base_domain),
-        masters: u32::try_from(merged.control_plane.replicas).ok()?,
-        workers: merged.compute.iter().filter_map(|p| u32::try_from(p.replicas).ok()).sum(),
-        without_hyperthreading: without_hyperthreading(&merged),
-        networks,
-        merged,
-    })
+    services::proxy(merged, problems);
+    services::content_sources(merged, problems);
+    services::publish_known(merged, problems);
+    services::digest_sources(merged, problems);
+    services::credentials_mode(merged, name, problems);
+    capabilities::check_names(merged, problems);
+    services::publish(merged, name, problems);
+    capabilities::check_needs(merged, problems);
+    in_place(merged, name, problems);
+    services::pki(merged, problems);
+    features::check(merged, problems);
 }
 
-fn without_hyperthreading(merged: &Merged) -> Vec<String> {
-    let pools = std::iter::once(&merged.control_plane).chain(&merged.compute);
-    pools.filter(|pool| pool.hyperthreading == "Disabled").map(|pool| pool.name.clone()).collect()
+/// The typed view of a config without problems.
+pub fn valid(merged: Merged, warnings: Vec<String>) -> InstallConfig {
+    let count = |pool: &Pool| u32::try_from(pool.replicas.unwrap_or_default()).unwrap_or(u32::MAX);
+    let net = &merged.networking;
+    let cluster = |entry: &ClusterEntry| {
+        Some(ClusterNetwork {
+            cidr: entry.cidr?,
+            host_prefix: u8::try_from(entry.host_prefix).unwrap_or_default(),
+        })
+    };
+    let pools = std::iter::once(&merged.control_plane).chain(&merged.arbiter).chain(&merged.compute);
+    let gates = features::custom(&merged.feature_gates).into_iter().map(|(name, on)| (name.to_string(), on));
+    InstallConfig {
+        name: merged.metadata.name.clone(),
+        domain: ClusterDomain::new(&merged.metadata.name, &merged.base_domain),
+        masters: count(&merged.control_plane),
+        arbiters: merged.arbiter.as_ref().map_or(0, count),
+        workers: merged.compute.iter().map(count).fold(0, u32::saturating_add),
+        without_hyperthreading: pools
+            .filter(|pool| pool.hyperthreading == "Disabled")
+            .map(|pool| pool.name.clone())
+            .collect(),
+        networks: Networks {
+            network_type: net.network_type.clone(),
+            machine: net.machine_network.iter().filter_map(|entry| entry.cidr).collect(),
+            cluster: net.cluster_network.iter().filter_map(cluster).collect(),
+            service: net.service_network.iter().copied().flatten().collect(),
+        },
+        platform: match &merged.platform.baremetal {
+            Some(baremetal) => Platform::Baremetal(Box::new(baremetal.clone())),
+            None => Platform::None,
+        },
+        feature_gates: gates.collect(),
+        warnings,
+        merged,
+    }
 }
 
 fn ssh_key(merged: &Merged, problems: &mut Vec<Problem>) {
-    for line in merged.ssh_key.lines().filter(|line| !line.trim().is_empty()) {
-        if !text::is_ssh_key(line) {
-            let hint = "paste the contents of a public key file, e.g. ~/.ssh/id_ed25519.pub";
-            problems.push(Problem::invalid("sshKey", format!("{line:?}"), "ssh: no key found").hint(hint));
+    if merged.ssh_key.is_empty() {
+        return;
+    }
+    if let Err(why) = ssh::first_key(&merged.ssh_key) {
+        let hint = "paste the contents of a public key file, e.g. ~/.ssh/id_ed25519.pub";
+        problems.push(Problem::invalid_text("sshKey", &merged.ssh_key, why).hint(hint));
+    }
+}
+
+fn fips(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>) {
+    const NOT_HERE: &str = "target cluster is in FIPS mode, use the FIPS-capable installer binary for RHEL 9 on a host with FIPS \
+         enabled.\nTo obtain a suitable binary, download the openshift-install-rhel9 archive from the client mirror, or extract the \
+         openshift-install-fips command from the release payload.";
+    if !merged.ssh_key.is_empty() {
+        let nist = |kind: &str| kind.strip_prefix("ecdsa-sha2-nistp").is_some_and(|n| n.len() == 3);
+        let why = match ssh::first_key(&merged.ssh_key) {
+            Err(why) => Some(format!("Fatal error trying to parse configured public key: {why}")),
+            Ok(kind) if kind != "ssh-rsa" && !nist(&kind) => Some(format!(
+                "SSH key type {kind} unavailable when FIPS is enabled. Please use rsa or ecdsa."
+            )),
+            Ok(_) => None,
+        };
+        if let Some(why) = why {
+            problems.push(Problem::invalid_text("sshKey", &merged.ssh_key, why).hint("ssh-keygen -t ecdsa"));
         }
+    }
+    if context.skip_host_crypto {
+        problems.push(Problem::warning("fips", NOT_HERE));
+        let annotations =
+            merged.metadata.other.entry("annotations").or_insert_with(|| Value::Object(Default::default()));
+        annotations[BYPASSED] = "true".into();
+    } else {
+        problems.push(
+            Problem::forbidden("fips", NOT_HERE).hint("remove it or write false: seedling has no FIPS mode"),
+        );
+    }
+}
+
+fn trust_bundle(merged: &Merged, problems: &mut Vec<Problem>) {
+    if !merged.additional_trust_bundle.is_empty() {
+        match text::trust_bundle(&merged.additional_trust_bundle) {
+            Ok(warnings) => {
+                problems.extend(warnings.into_iter().map(|w| Problem::warning("additionalTrustBundle", w)));
+            }
+            Err(why) => {
+                let hint =
+                    "certificates in PEM, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----";
+                let value = &merged.additional_trust_bundle;
+                problems.push(Problem::invalid_text("additionalTrustBundle", value, why).hint(hint));
+            }
+        }
+    }
+    if !["Proxyonly", "Always"].contains(&merged.additional_trust_bundle_policy.as_str()) {
+        let why = "supported values \"Proxyonly\", \"Always\"";
+        let path = "additionalTrustBundlePolicy";
+        problems.push(Problem::invalid_json(path, &merged.additional_trust_bundle_policy, why));
     }
 }
 
 fn names(merged: &Merged, problems: &mut Vec<Problem>) {
     let name = &merged.metadata.name;
-    let hint = "use lower-case letters, digits and '-', e.g. ocp4";
-    if let Err(why) = text::subdomain(name) {
-        problems.push(Problem::invalid("metadata.name", format!("{name:?}"), why).hint(hint));
+    let named = if merged.platform.baremetal.is_some() && name.contains('.') {
+        Err("cluster name must not contain '.'".to_string())
     } else if name.len() > NAME_LENGTH {
-        let why = format!("must be no more than {NAME_LENGTH} characters");
-        problems
-            .push(Problem::invalid("metadata.name", format!("{name:?}"), why).hint("choose a shorter name"));
+        Err(format!("must be no more than {NAME_LENGTH} characters"))
+    } else {
+        text::subdomain(name)
+    };
+    if let Err(why) = &named {
+        let hint = "use lower-case letters, digits and '-', e.g. ocp4";
+        problems.push(Problem::invalid_text("metadata.name", name, why).hint(hint));
     }
     let domain = merged.base_domain.strip_suffix('.').unwrap_or(&merged.base_domain);
     if let Err(why) = text::subdomain(domain) {
-        let hint = "the domain under which the cluster's name lives, e.g. example.com";
-        problems.push(Problem::invalid("baseDomain", format!("{:?}", merged.base_domain), why).hint(hint));
-    } else if let Err(why) = text::subdomain(&format!("{name}.{domain}"))
-        && why.contains("253")
-    {
-        problems.push(
-            Problem::invalid("baseDomain", format!("\"{name}.{domain}\""), why)
-                .hint("choose a shorter domain"),
-        );
-    }
-}
-
-fn platform(read: &Read, problems: &mut Vec<Problem>) {
-    const ALL: &str =
-        "aws, azure, baremetal, external, gcp, ibmcloud, none, nutanix, openstack, powervc, powervs, vsphere";
-    match &read.platforms[..] {
-        [] => {
-            let why = format!("must specify one of the platforms ({ALL})");
-            problems.push(Problem::invalid("platform", "\"\"", why).hint("write platform: {none: {}}"));
+        let hint = "the domain below which the cluster's name lives, e.g. example.com";
+        problems.push(Problem::invalid_text("baseDomain", &merged.base_domain, why).hint(hint));
+    } else if named.is_ok() {
+        let whole = format!("{name}.{domain}");
+        if let Err(why) = text::subdomain(&whole) {
+            problems.push(Problem::invalid_text("baseDomain", &whole, why).hint("choose a shorter domain"));
         }
-        [one] if one == "none" => {}
-        [one] => problems.push(
-            Problem::unsupported("platform", one, &["none"])
-                .hint("seedling installs machines it does not own: none"),
-        ),
-        [one, two, ..] => {
-            let why =
-                format!("must only specify a single type of platform; cannot use both {one:?} and {two:?}");
-            problems.push(Problem::invalid("platform", format!("{one:?}"), why).hint("keep none"));
-        }
-    }
-}
-
-fn pools(merged: &Merged, problems: &mut Vec<Problem>) {
-    pool(&merged.control_plane, "controlPlane", problems);
-    if merged.control_plane.architecture != "amd64" {
-        let given = &merged.control_plane.architecture;
-        let problem = Problem::unsupported("controlPlane.architecture", given, &["amd64"]);
-        problems.push(problem.hint("the release is built for amd64"));
-    }
-    match merged.control_plane.replicas {
-        0 => {
-            let why = "number of control plane replicas must be positive";
-            problems
-                .push(Problem::invalid("controlPlane.replicas", 0, why).hint("3 survive the loss of one"));
-        }
-        2 => {
-            let why =
-                "two control plane replicas need fencing credentials, which seedling does not act on yet";
-            problems.push(
-                Problem::invalid("controlPlane.replicas", 2, why).hint("3 survive the loss of one, 2 do not"),
-            );
-        }
-        _ => {}
-    }
-    for (i, compute) in merged.compute.iter().enumerate() {
-        let path = format!("compute[{i}]");
-        let name = format!("{path}.name");
-        match compute.name.as_str() {
-            "worker" if merged.compute[..i].iter().any(|p| p.name == "worker") => {
-                let problem = Problem::new(
-                    super::Step::Validate,
-                    &name,
-                    format!("{name}: Duplicate value: \"worker\""),
-                );
-                problems.push(problem.hint("keep one pool"));
-            }
-            "worker" => {}
-            "edge" => problems.push(Problem::unsupported(&name, "edge", &["worker"]).hint("name it worker")),
-            other => {
-                problems.push(Problem::unsupported(&name, other, &["worker", "edge"]).hint("name it worker"))
-            }
-        }
-        pool(compute, &path, problems);
-        if compute.architecture != merged.control_plane.architecture {
-            let why = "heteregeneous multi-arch is not supported; compute pool architecture must match control plane";
-            let path = format!("{path}.architecture");
-            problems.push(
-                Problem::invalid(&path, format!("{:?}", compute.architecture), why).hint("leave it out"),
-            );
-        }
-    }
-}
-
-fn pool(pool: &Pool, path: &str, problems: &mut Vec<Problem>) {
-    if pool.replicas < 0 {
-        let why = "number of replicas must not be negative";
-        problems.push(Problem::invalid(&format!("{path}.replicas"), pool.replicas, why).hint("0 or more"));
-    }
-    if !["Enabled", "Disabled"].contains(&pool.hyperthreading.as_str()) {
-        let path = format!("{path}.hyperthreading");
-        problems.push(Problem::unsupported(&path, &pool.hyperthreading, &["Disabled", "Enabled"]));
     }
 }
 
 /// The value itself is a secret and never repeated.
-fn pull_secret(secret: &str, problems: &mut Vec<Problem>) {
-    if let Err(why) = text::pull_secret(secret) {
-        let shown = if secret.is_empty() { "\"\"" } else { "(redacted)" };
+fn pull_secret(value: &str, problems: &mut Vec<Problem>) {
+    if let Err(why) = secret::check(value) {
+        let shown = if value.is_empty() { "\"\"" } else { "(redacted)" };
         let hint =
             "one line of JSON, e.g. '{\"auths\":{\"registry.example.com\":{\"auth\":\"dXNlcjpwYXNz\"}}}'";
         problems.push(Problem::invalid("pullSecret", shown, why).hint(hint));
     }
 }
 
-fn the_rest(read: &Read, merged: &Merged, problems: &mut Vec<Problem>) {
-    match merged.publish.as_str() {
-        "External" => {}
-        "Internal" | "Mixed" => {
-            let word = if merged.publish == "Mixed" { "mixed" } else { "Internal" };
-            let why = format!("{word} publish strategy is not supported on \"none\" platform");
-            problems
-                .push(Problem::invalid("publish", format!("{:?}", merged.publish), why).hint("leave it out"));
-        }
-        other => problems.push(Problem::unsupported("publish", other, &["External", "Internal", "Mixed"])),
+fn in_place(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
+    if merged.bootstrap_in_place.is_some()
+        && platform == "baremetal"
+        && merged.control_plane.replicas == Some(1)
+    {
+        let why = "Single Node OpenShift is not supported on the baremetal platform";
+        problems.push(Problem::invalid_text("bootstrapInPlace", "", why).hint("use platform: {none: {}}"));
     }
-    if let Some(mode) = &read.credentials_mode {
-        let why = "cannot be set when using the \"none\" platform";
-        problems.push(Problem::invalid("credentialsMode", format!("{mode:?}"), why).hint("remove it"));
-    }
-    if !["Proxyonly", "Always"].contains(&merged.additional_trust_bundle_policy.as_str()) {
-        let value = format!("{:?}", merged.additional_trust_bundle_policy);
-        problems.push(Problem::invalid(
-            "additionalTrustBundlePolicy",
-            value,
-            "supported values \"Proxyonly\", \"Always\"",
-        ));
-    }
-    if read.fips == Some(true) {
-        problems
-            .push(Problem::forbidden("fips", "seedling has no FIPS mode").hint("remove it or write false"));
-    }
-    for field in &read.not_yet {
-        problems.push(Problem::forbidden(field, "seedling does not act on it yet").hint("remove it"));
-    }
-}
-
-/// What [`network::check`] found valid.
-pub(super) fn cluster_networks(parsed: Vec<(IpNet, i64)>) -> Option<Vec<ClusterNetwork>> {
-    let each = |(net, prefix): (IpNet, i64)| match net {
-        IpNet::V4(cidr) => Some(ClusterNetwork { cidr, host_prefix: u8::try_from(prefix).ok()? }),
-        IpNet::V6(_) => None,
-    };
-    parsed.into_iter().map(each).collect()
 }

@@ -1,167 +1,230 @@
 //! The second of three types: old names moved to new ones and every default filled in. Serialises as upstream's normalised file.
 
+use super::features::Gates;
+use super::model::{ClusterEntry, Fields, MachineEntry, Networking, Pool};
 use super::problem::{Problem, Step};
-use super::read::{ClusterNetwork as ReadNetwork, Pool as ReadPool, Read};
+use super::{Context, Read, baremetal::Baremetal};
+use ipnet::{IpNet, Ipv4Net};
 use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::{Deref, DerefMut};
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Merged {
-    pub additional_trust_bundle_policy: String,
-    pub api_version: String,
-    pub base_domain: String,
-    pub compute: Vec<Pool>,
-    pub control_plane: Pool,
-    pub metadata: Metadata,
-    pub networking: Networking,
-    pub os_image_stream: String,
-    pub platform: serde_json::Map<String, serde_json::Value>,
-    pub publish: String,
-    pub pull_secret: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub ssh_key: String,
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Merged(Fields);
+
+impl Deref for Merged {
+    type Target = Fields;
+    fn deref(&self) -> &Fields {
+        &self.0
+    }
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct Metadata {
-    pub name: String,
+impl DerefMut for Merged {
+    fn deref_mut(&mut self) -> &mut Fields {
+        &mut self.0
+    }
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct Pool {
-    pub architecture: String,
-    pub hyperthreading: String,
-    pub name: String,
-    pub platform: Empty,
-    pub replicas: i64,
+pub fn merge(read: Read, context: &Context, problems: &mut Vec<Problem>) -> Merged {
+    let Read(mut fields) = read;
+    upconvert(&mut fields, problems);
+    fill(&mut fields, context);
+    Merged(fields)
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Empty {}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Networking {
-    pub cluster_network: Vec<ClusterNetwork>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster_networks: Option<Vec<ClusterNetwork>>,
-    #[serde(rename = "machineCIDR", skip_serializing_if = "Option::is_none")]
-    pub machine_cidr: Option<String>,
-    pub machine_network: Vec<MachineNetwork>,
-    pub network_type: String,
-    #[serde(rename = "serviceCIDR", skip_serializing_if = "Option::is_none")]
-    pub service_cidr: Option<String>,
-    pub service_network: Vec<String>,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct MachineNetwork {
-    pub cidr: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterNetwork {
-    pub cidr: String,
-    pub host_prefix: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_subnet_length: Option<i64>,
-}
-
-/// `stream` is the node OS stream of the release, the default of `osImageStream`.
-pub fn merge(read: &Read, stream: &str, problems: &mut Vec<Problem>) -> Merged {
-    match read.api_version.as_deref().unwrap_or_default() {
+fn upconvert(fields: &mut Fields, problems: &mut Vec<Problem>) {
+    let mut refuse = |path: &str, message: String, hint: &str| {
+        problems.push(Problem::new(Step::Upconvert, path, message).hint(hint));
+    };
+    match fields.api_version.as_str() {
         "v1" | "v1beta3" | "v1beta4" => {}
-        "" => problems.push(upconvert("apiVersion: Required value: no version was provided".into())),
+        "" => refuse(
+            "apiVersion",
+            "apiVersion: Required value: no version was provided".into(),
+            "add the line apiVersion: v1",
+        ),
         other => {
-            let text = format!("apiVersion: Invalid value: {other:?}: cannot upconvert from version {other}");
-            problems.push(upconvert(text));
+            let why = format!("cannot upconvert from version {other}");
+            let problem = Problem::invalid_text("apiVersion", other, why);
+            refuse("apiVersion", problem.message, "write apiVersion: v1");
         }
     }
-    Merged {
-        additional_trust_bundle_policy: read
-            .trust_bundle_policy
-            .clone()
-            .unwrap_or_else(|| "Proxyonly".into()),
-        api_version: "v1".into(),
-        base_domain: read.base_domain.clone().unwrap_or_default(),
-        compute: compute(read),
-        control_plane: Pool { name: "master".into(), ..pool(read.control_plane.as_ref(), "master", 3) },
-        metadata: Metadata { name: read.name.clone().unwrap_or_default() },
-        networking: networking(read),
-        os_image_stream: read.os_image_stream.clone().unwrap_or_else(|| stream.into()),
-        platform: read.platforms.iter().map(|name| (name.clone(), serde_json::json!({}))).collect(),
-        publish: read.publish.clone().unwrap_or_else(|| "External".into()),
-        pull_secret: read.pull_secret.clone().unwrap_or_default(),
-        ssh_key: read.ssh_key.clone().unwrap_or_default(),
+    networking(&mut fields.networking);
+    if let Some(baremetal) = &mut fields.platform.baremetal {
+        for problem in old_baremetal(baremetal) {
+            refuse(&problem.path, problem.message, "keep one of the two");
+        }
     }
+    fields.api_version = "v1".into();
 }
 
-fn upconvert(text: String) -> Problem {
-    Problem::new(Step::Upconvert, "apiVersion", text).hint("write apiVersion: v1")
-}
-
-fn compute(read: &Read) -> Vec<Pool> {
-    let given = read.compute.iter().flatten();
-    let mut pools: Vec<_> = given.map(|p| pool(Some(p), p.name.as_deref().unwrap_or_default(), 3)).collect();
-    if pools.is_empty() {
-        pools.push(pool(None, "worker", 3));
-    }
-    pools
-}
-
-fn pool(read: Option<&ReadPool>, name: &str, replicas: i64) -> Pool {
-    let text = |value: Option<&String>, default: &str| value.cloned().unwrap_or_else(|| default.into());
-    Pool {
-        architecture: text(read.and_then(|p| p.architecture.as_ref()), "amd64"),
-        hyperthreading: text(read.and_then(|p| p.hyperthreading.as_ref()), "Enabled"),
-        name: name.into(),
-        platform: Empty {},
-        replicas: read.and_then(|p| p.replicas).unwrap_or(replicas),
-    }
-}
-
-fn networking(read: &Read) -> Networking {
-    let net = &read.networking;
-    let given = |list: &Option<Vec<String>>, old: &Option<String>, default: &str| {
-        let list = list.clone().filter(|list| !list.is_empty());
-        list.or_else(|| old.clone().map(|cidr| vec![cidr])).unwrap_or_else(|| vec![default.into()])
+fn networking(net: &mut Networking) {
+    let convert = |entries: &mut Vec<ClusterEntry>| {
+        for entry in entries {
+            if let (0, length, Some(cidr)) = (entry.host_prefix, entry.host_subnet_length, entry.cidr)
+                && length != 0
+            {
+                entry.host_prefix = i32::from(cidr.max_prefix_len()).saturating_sub(length);
+            }
+        }
     };
-    let default =
-        vec![ReadNetwork { cidr: "10.128.0.0/14".into(), host_prefix: Some(23), host_subnet_length: None }];
-    let cluster = net.cluster_network.clone().filter(|list| !list.is_empty());
-    let cluster = cluster.or_else(|| net.cluster_networks.clone()).unwrap_or(default);
-    let machine = given(&net.machine_network, &net.machine_cidr, "10.0.0.0/16");
-    Networking {
-        cluster_network: cluster.iter().map(cluster_network).collect(),
-        cluster_networks: net
-            .cluster_networks
-            .as_ref()
-            .map(|list| list.iter().map(cluster_network).collect()),
-        machine_cidr: net.machine_cidr.clone(),
-        machine_network: machine.into_iter().map(|cidr| MachineNetwork { cidr }).collect(),
-        network_type: network_type(net.network_type.as_ref().or(net.kind.as_ref())),
-        service_cidr: net.service_cidr.clone(),
-        service_network: given(&net.service_network, &net.service_cidr, "172.30.0.0/16"),
-        kind: net.kind.clone(),
+    if net.cluster_network.is_empty() {
+        // The old list shows the converted prefix as well.
+        convert(&mut net.cluster_networks);
+        net.cluster_network.clone_from(&net.cluster_networks);
+    }
+    convert(&mut net.cluster_network);
+    if net.machine_network.is_empty() {
+        net.machine_network =
+            net.machine_cidr.iter().map(|cidr| MachineEntry { cidr: Some(*cidr) }).collect();
+    }
+    if net.service_network.is_empty() {
+        net.service_network = net.service_cidr.iter().copied().map(Some).collect();
+    }
+    if net.network_type.is_empty() {
+        net.network_type.clone_from(&net.kind);
+    }
+    for known in ["OpenShiftSDN", "OVNKubernetes"] {
+        if net.network_type.eq_ignore_ascii_case(known) {
+            net.network_type = known.into();
+        }
     }
 }
 
-fn cluster_network(read: &ReadNetwork) -> ClusterNetwork {
-    let bits = if read.cidr.contains(':') { 128 } else { 32 };
-    let from_length = read.host_subnet_length.map(|length| bits - length);
-    ClusterNetwork {
-        cidr: read.cidr.clone(),
-        host_prefix: read.host_prefix.or(from_length).unwrap_or_default(),
-        host_subnet_length: read.host_subnet_length,
+fn old_baremetal(b: &mut Baremetal) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let path = |field: &str| format!("platform.baremetal.{field}");
+    if b.provisioning_dhcp_external && b.provisioning_network.is_empty() {
+        b.provisioning_network = "Unmanaged".into();
+    }
+    if b.cluster_provisioning_ip.is_empty() {
+        b.cluster_provisioning_ip.clone_from(&b.provisioning_host_ip);
+    }
+    if !b.provisioning_host_ip.is_empty() && b.provisioning_host_ip != b.cluster_provisioning_ip {
+        let why = "provisioningHostIP is deprecated; only clusterProvisioningIP needs to be specified";
+        problems.push(Problem::invalid_text(&path("provisioningHostIP"), &b.provisioning_host_ip, why));
+    }
+    for (old, new, name) in
+        [(&b.api_vip, &mut b.api_vips, "apiVIP"), (&b.ingress_vip, &mut b.ingress_vips, "ingressVIP")]
+    {
+        if !old.is_empty() && new.is_empty() {
+            new.push(old.clone());
+        } else if !old.is_empty() && !new.contains(old) {
+            // Upstream has the two names the wrong way round.
+            let why = format!("{name}s is deprecated; only {name} needs to be specified");
+            problems.push(Problem::invalid_text(&path(&format!("{name}s")), old, why));
+        }
+    }
+    problems
+}
+
+fn fill(fields: &mut Fields, context: &Context) {
+    let net = &mut fields.networking;
+    if net.machine_network.is_empty() {
+        net.machine_network.push(MachineEntry { cidr: Some(v4([10, 0, 0, 0], 16)) });
+    }
+    default(&mut net.network_type, "OVNKubernetes");
+    if net.service_network.is_empty() {
+        net.service_network.push(Some(v4([172, 30, 0, 0], 16)));
+    }
+    if net.cluster_network.is_empty() {
+        let cidr = Some(v4([10, 128, 0, 0], 14));
+        net.cluster_network.push(ClusterEntry { cidr, host_prefix: 23, host_subnet_length: 0 });
+    }
+    default(&mut fields.publish, "External");
+    default(&mut fields.additional_trust_bundle_policy, "Proxyonly");
+    fields.control_plane.name = "master".into();
+    pool(&mut fields.control_plane, 3);
+    if let Some(arbiter) = &mut fields.arbiter {
+        arbiter.name = "arbiter".into();
+        pool(arbiter, 0);
+    }
+    if !fields.compute.iter().any(|pool| pool.name == "worker") {
+        fields.compute.push(Pool { name: "worker".into(), ..Pool::default() });
+    }
+    for compute in &mut fields.compute {
+        pool(compute, 3);
+    }
+    if fields.os_image_stream.is_empty() && Gates::of(fields).enabled("OSStreams") {
+        fields.os_image_stream = context.stream.into();
+    }
+    let domain = format!("{}.{}", fields.metadata.name, fields.base_domain);
+    let machines = &fields.networking.machine_network;
+    if let Some(b) = &mut fields.platform.baremetal {
+        baremetal(b, machines, &domain);
     }
 }
 
-/// Known names in their proper spelling, others as given.
-fn network_type(given: Option<&String>) -> String {
-    let Some(given) = given else { return "OVNKubernetes".into() };
-    let known = ["OVNKubernetes", "OpenShiftSDN", "Kuryr"];
-    known.iter().find(|name| name.eq_ignore_ascii_case(given)).map_or(given.clone(), |name| name.to_string())
+fn pool(pool: &mut Pool, replicas: i64) {
+    default(&mut pool.architecture, "amd64");
+    default(&mut pool.hyperthreading, "Enabled");
+    pool.replicas.get_or_insert(replicas);
+}
+
+fn baremetal(b: &mut Baremetal, machines: &[MachineEntry], domain: &str) {
+    default(&mut b.libvirt_uri, "qemu:///system");
+    default(&mut b.provisioning_network, "Managed");
+    if b.provisioning_network == "Disabled" {
+        if let Ok(ip) = b.cluster_provisioning_ip.parse::<IpAddr>() {
+            let around = machines.iter().filter_map(|m| m.cidr).rfind(|cidr| cidr.contains(&ip));
+            b.provisioning_network_cidr = around.or(b.provisioning_network_cidr);
+        }
+    } else {
+        let cidr = *b.provisioning_network_cidr.get_or_insert(v4([172, 22, 0, 0], 24));
+        default(&mut b.bootstrap_provisioning_ip, &host(cidr, 2));
+        default(&mut b.cluster_provisioning_ip, &host(cidr, 3));
+        default(&mut b.provisioning_bridge, "provisioning");
+        if b.provisioning_network == "Managed" {
+            default(&mut b.provisioning_dhcp_range, &format!("{},{}", host(cidr, 10), last(cidr)));
+        }
+    }
+    default(&mut b.external_bridge, "baremetal");
+    default(&mut b.external_mac_address, &mac(domain, "external"));
+    default(&mut b.provisioning_mac_address, &mac(domain, "provisioning"));
+    default(&mut b.dns_records_type, "Internal");
+    for host in b.hosts.iter_mut().flatten() {
+        default(&mut host.hardware_profile, "default");
+        default(&mut host.boot_mode, "UEFI");
+    }
+}
+
+fn default(field: &mut String, value: &str) {
+    if field.is_empty() {
+        *field = value.into();
+    }
+}
+
+fn v4(octets: [u8; 4], prefix: u8) -> IpNet {
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::from(octets), prefix))
+}
+
+/// Address number `n` of a network; empty if the network has none.
+pub(super) fn host(cidr: IpNet, n: u32) -> String {
+    let address: Option<IpAddr> = match cidr.network() {
+        IpAddr::V4(base) => u32::from(base).checked_add(n).map(|a| Ipv4Addr::from(a).into()),
+        IpAddr::V6(base) => {
+            u128::from(base).checked_add(n.into()).map(|a| std::net::Ipv6Addr::from(a).into())
+        }
+    };
+    address.filter(|address| cidr.contains(address)).map(|address| address.to_string()).unwrap_or_default()
+}
+
+/// The last address before the broadcast one.
+fn last(cidr: IpNet) -> String {
+    match cidr.broadcast() {
+        IpAddr::V4(end) => Ipv4Addr::from(u32::from(end).saturating_sub(1)).to_string(),
+        IpAddr::V6(end) => std::net::Ipv6Addr::from(u128::from(end).saturating_sub(1)).to_string(),
+    }
+}
+
+/// A MAC address of QEMU's range. Upstream draws one by lot, so that the same file never gives the same assets; this one depends on
+/// the cluster's domain.
+fn mac(domain: &str, what: &str) -> String {
+    let hash = domain
+        .bytes()
+        .chain(what.bytes())
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let [_, a, b, c] = hash.to_be_bytes();
+    format!("52:54:00:{a:02x}:{b:02x}:{c:02x}")
 }

@@ -1,20 +1,69 @@
-//! install-config.yaml: read → merged → validated. All problems at once, each with its path, line and a hint.
+//! install-config.yaml: read → merged → validated. All problems at once, each with its path, place and a hint.
 
+mod answers;
+pub mod baremetal;
+mod capabilities;
 mod check;
+mod decode;
+mod explain;
+mod features;
+mod fields;
+mod go;
 mod merge;
+pub mod model;
 mod network;
+mod platform;
+mod pools;
 pub mod problem;
-mod read;
+mod reference;
+mod scalar;
+mod secret;
+mod services;
+mod ssh;
 mod text;
 mod tree;
+mod url;
 
+pub use answers::{Answers, example};
+pub use baremetal::Baremetal;
+pub use explain::explain;
 pub use merge::Merged;
-pub use problem::{Problem, Step};
+pub use problem::{Mark, Problem, Step};
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use seedling_types::{ClusterDomain, Inventory};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
+
+/// The first of three types: what the file says, field by field.
+#[derive(Clone, Debug)]
+pub struct Read(model::Fields);
+
+/// What a file is read with.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The node OS stream of the release, the default of `osImageStream`.
+    pub stream: &'a str,
+    /// Unknown fields are passed over with a warning, as upstream does for other programs that call it.
+    pub lenient: bool,
+    /// FIPS clusters are let through although this program is not FIPS-capable.
+    pub skip_host_crypto: bool,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(stream: &'a str) -> Self {
+        Self { stream, lenient: false, skip_host_crypto: false }
+    }
+    /// With the two variables that upstream knows.
+    pub fn from_environment(stream: &'a str) -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        Self {
+            stream,
+            lenient: set("OPENSHIFT_INSTALL_INVOKER"),
+            skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION"),
+        }
+    }
+}
 
 /// A valid install-config.
 #[derive(Clone, Debug)]
@@ -22,65 +71,98 @@ pub struct InstallConfig {
     pub name: String,
     pub domain: ClusterDomain,
     pub masters: u32,
+    pub arbiters: u32,
     pub workers: u32,
     /// Pools whose machines run without simultaneous multithreading.
     pub without_hyperthreading: Vec<String>,
     pub networks: Networks,
+    pub platform: Platform,
+    /// What `featureGates` switches on and off.
+    pub feature_gates: BTreeMap<String, bool>,
+    /// What is allowed, but should be known.
+    pub warnings: Vec<String>,
     /// With all defaults, as it goes into the cluster.
     pub merged: Merged,
 }
 
 #[derive(Clone, Debug)]
-pub struct Networks {
-    pub network_type: String,
-    pub machine: Vec<Ipv4Net>,
-    pub cluster: Vec<ClusterNetwork>,
-    pub service: Ipv4Net,
+pub enum Platform {
+    None,
+    Baremetal(Box<Baremetal>),
 }
 
+/// In each list the first family is the one that comes first everywhere.
 #[derive(Clone, Debug)]
+pub struct Networks {
+    pub network_type: String,
+    pub machine: Vec<IpNet>,
+    pub cluster: Vec<ClusterNetwork>,
+    /// One, or one of each family.
+    pub service: Vec<IpNet>,
+}
+
+#[derive(Clone, Copy, Debug)]
 pub struct ClusterNetwork {
-    pub cidr: Ipv4Net,
+    pub cidr: IpNet,
     pub host_prefix: u8,
 }
 
 impl Networks {
-    /// Address number `n` of the service network: 1 is the API, 10 is DNS.
-    pub fn service_address(&self, n: u32) -> Ipv4Addr {
-        Ipv4Addr::from(u32::from(self.service.network()) + n)
+    /// Address number `n` of each service network: 1 is the API, 10 is DNS.
+    pub fn service_addresses(&self, n: u32) -> Vec<IpAddr> {
+        self.service.iter().filter_map(|cidr| merge::host(*cidr, n).parse().ok()).collect()
+    }
+    /// The same of the first service network.
+    pub fn service_address(&self, n: u32) -> IpAddr {
+        let first = self.service_addresses(n).first().copied();
+        first.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
     }
 }
 
 impl InstallConfig {
-    pub fn parse(yaml: &str, stream: &str) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let tree = tree::parse(yaml, &mut problems);
-        let fatal = tree.is_none() && !problems.is_empty();
-        let tree = tree.unwrap_or(tree::Node { value: tree::Value::Map(vec![]), line: 1 });
-        if !matches!(tree.value, tree::Value::Map(_) | tree::Value::Null) {
-            let text = format!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type types.InstallConfig",
-                tree.value.kind()
-            );
-            problems.push(Problem::new(Step::Unmarshal, "", text).hint("the file is a map of fields"));
-        } else if !fatal {
-            let read = read::read(&tree, &mut problems);
-            let merged = merge::merge(&read, stream, &mut problems);
-            let config = check::check(&read, merged, &mut problems);
-            if let Some(config) = config.filter(|_| problems.is_empty()) {
-                return Ok(config);
+    pub fn parse(yaml: &str, context: &Context) -> Result<Self, Vec<Problem>> {
+        let (tree, mut problems) = tree::parse(yaml);
+        let root = tree.unwrap_or(tree::Node { value: tree::Value::Null, at: Mark { line: 1, column: 1 } });
+        // What is not YAML has no fields that could be wrong.
+        let unreadable = problems.iter().any(|p| p.step == Step::Yaml) && root.value == tree::Value::Null;
+        let mut valid = None;
+        if !unreadable {
+            let json = decode::decode(&root, &mut problems);
+            if context.lenient {
+                pass_over_unknown(&mut problems);
+            }
+            let read = Read(serde_json::from_value(json).unwrap_or_default());
+            let mut merged = merge::merge(read, context, &mut problems);
+            let mut found = Vec::new();
+            check::check(&mut merged, context, &mut found);
+            found.retain(|problem| !follows(problem, &problems));
+            problems.extend(found);
+            if problems.iter().all(|p| p.step == Step::Warning) {
+                let warnings = problems.iter().map(|p| p.message.clone()).collect();
+                valid = Some(check::valid(merged, warnings));
             }
         }
-        let lines = with_old_names(tree.lines());
+        let text = yaml.trim_start_matches('\u{feff}');
+        let places = root.places().into_iter().map(|(path, at)| (path.to_lowercase(), at)).collect();
         for problem in &mut problems {
-            problem.locate(&lines);
+            problem.locate(&places, text);
         }
-        Err(problems)
+        valid.ok_or(problems)
     }
 
     /// Without workers there is no other place for a workload.
     pub fn masters_schedulable(&self) -> bool {
         self.workers == 0
+    }
+
+    /// What an installation in place needs beyond a valid config: the disk that the node is written to.
+    pub fn in_place_disk(&self) -> Result<&str, String> {
+        let disk = self.merged.bootstrap_in_place.as_ref().map(|b| b.installation_disk.as_str());
+        disk.filter(|disk| !disk.is_empty()).ok_or_else(|| {
+            "bootstrapInPlace.installationDisk: Required value: installationDisk must be set the target disk drive for the \
+             installation"
+                .into()
+        })
     }
 
     /// What hosts.yaml and the install-config must agree on.
@@ -102,34 +184,48 @@ impl InstallConfig {
     }
 }
 
-/// A field given under its old name has its line under the new one as well.
-fn with_old_names(mut lines: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    const MOVED: &[(&str, &str)] = &[
-        ("networking.clusterNetworks", "networking.clusterNetwork"),
-        ("networking.machineCIDR", "networking.machineNetwork"),
-        ("networking.serviceCIDR", "networking.serviceNetwork"),
-        ("networking.type", "networking.networkType"),
-    ];
-    let moved = |(path, line): (&String, &u64)| {
-        let (old, new) = MOVED.iter().find(|(old, _)| path.starts_with(old))?;
-        Some((path.replacen(old, new, 1), *line))
+/// Whether a rule was broken only because its field, or one around or inside it, could not be read or was misspelt.
+fn follows(problem: &Problem, earlier: &[Problem]) -> bool {
+    let within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let extra: Vec<_> = lines.iter().filter_map(moved).collect();
-    for (path, line) in extra {
-        lines.entry(path).or_insert(line);
+    let unread = |p: &Problem| matches!(p.step, Step::Stop | Step::Decode | Step::Upconvert);
+    earlier.iter().any(|p| {
+        let whole = p.path.is_empty();
+        let around = whole || within(&problem.path, &p.path) || within(&p.path, &problem.path);
+        unread(p) && around || p.meant.as_ref().is_some_and(|meant| within(&problem.path, meant))
+    })
+}
+
+/// Upstream's two lines for it.
+fn pass_over_unknown(problems: &mut Vec<Problem>) {
+    let first = problems.iter().find(|p| p.step == Step::Unknown).cloned();
+    problems.retain(|p| p.step != Step::Unknown);
+    if let Some(first) = first {
+        let text = format!(
+            "failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: {}",
+            first.message
+        );
+        problems.push(Problem::warning(&first.path, text));
+        let text = "Attempting to unmarshal while ignoring unknown keys because strict unmarshaling failed";
+        problems.push(Problem::warning(&first.path, text));
     }
-    lines
+}
+
+/// Why a text is not YAML, in upstream's words.
+pub(crate) fn yaml_error(text: &str) -> Option<String> {
+    let (_, problems) = tree::parse(text);
+    problems.into_iter().find(|p| p.step == Step::Yaml).map(|p| p.message)
 }
 
 /// hosts.yaml, with all its problems.
 pub fn parse_hosts(yaml: &str) -> Result<Inventory, Vec<Problem>> {
     Inventory::parse(yaml).map_err(|errors| {
-        let problem = |e: seedling_types::InventoryError| Problem {
-            step: Step::Hosts,
-            message: format!("{}: {}", e.path, e.message),
-            path: e.path,
-            line: e.line,
-            hint: e.hint,
+        let problem = |e: seedling_types::InventoryError| {
+            let mut problem = Problem::new(Step::Hosts, &e.path, format!("{}: {}", e.path, e.message));
+            problem.at = e.line.map(|line| Mark { line, column: 0 });
+            problem.hint = e.hint;
+            problem
         };
         errors.into_iter().map(problem).collect()
     })

@@ -1,16 +1,35 @@
-//! What is wrong with an install-config or hosts.yaml: upstream's words, plus the line and a hint.
+//! What is wrong with an install-config or hosts.yaml: upstream's words, plus the place and a hint.
 
-use std::collections::BTreeMap;
+use super::go;
+use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt;
 
-/// At which step a problem was found; upstream words the steps differently.
+/// How every message of Go's decoder starts.
+pub const DECODING: &str = "error unmarshaling JSON: while decoding JSON:";
+
+/// At which step a problem was found. Upstream stops at the first step that finds any, and words the steps differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    Unmarshal,
+    /// Not YAML.
+    Yaml,
+    /// A value that Go's decoder stops at.
+    Stop,
+    /// A value of the wrong kind.
+    Decode,
     Unknown,
     Upconvert,
     Validate,
     Hosts,
+    /// Said, but not refused.
+    Warning,
+}
+
+/// A place in the file, from 1; column 0 is the whole line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub line: u64,
+    pub column: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,77 +39,194 @@ pub struct Problem {
     pub path: String,
     /// The complete sentence, e.g. `baseDomain: Invalid value: "x": …`.
     pub message: String,
-    pub line: Option<u64>,
+    pub at: Option<Mark>,
+    /// The line it is in.
+    pub source: Option<String>,
     pub hint: Option<String>,
+    /// For a name that does not exist: the field that was meant.
+    pub meant: Option<String>,
 }
 
 impl Problem {
     pub fn new(step: Step, path: &str, message: impl Into<String>) -> Self {
-        Self { step, path: path.into(), message: message.into(), line: None, hint: None }
+        Self {
+            step,
+            path: path.into(),
+            message: message.into(),
+            at: None,
+            source: None,
+            hint: None,
+            meant: None,
+        }
     }
+    fn of(path: &str, kind: &str, detail: impl fmt::Display) -> Self {
+        Self::new(Step::Validate, path, format!("{path}: {kind}: {detail}"))
+    }
+    /// The value is shown as the caller wrote it.
     pub fn invalid(path: &str, value: impl fmt::Display, detail: impl fmt::Display) -> Self {
-        Self::new(Step::Validate, path, format!("{path}: Invalid value: {value}: {detail}"))
+        Self::of(path, "Invalid value", format!("{value}: {detail}"))
+    }
+    pub fn invalid_text(path: &str, value: &str, detail: impl fmt::Display) -> Self {
+        Self::invalid(path, go::quote(value), detail)
+    }
+    pub fn invalid_json(path: &str, value: &impl Serialize, detail: impl fmt::Display) -> Self {
+        Self::invalid(path, go::json(value), detail)
+    }
+    pub fn required(path: &str, detail: impl fmt::Display) -> Self {
+        Self::of(path, "Required value", detail)
     }
     pub fn unsupported(path: &str, value: &str, supported: &[&str]) -> Self {
-        let supported: Vec<_> = supported.iter().map(|s| format!("{s:?}")).collect();
-        let text =
-            format!("{path}: Unsupported value: {value:?}: supported values: {}", supported.join(", "));
-        Self::new(Step::Validate, path, text)
+        let all: Vec<_> = supported.iter().map(|s| go::quote(s)).collect();
+        let detail = format!("{}: supported values: {}", go::quote(value), all.join(", "));
+        Self::of(path, "Unsupported value", detail)
     }
-    pub fn forbidden(path: &str, detail: &str) -> Self {
-        Self::new(Step::Validate, path, format!("{path}: Forbidden: {detail}"))
+    pub fn duplicate(path: &str, value: &str) -> Self {
+        Self::of(path, "Duplicate value", go::quote(value))
+    }
+    pub fn forbidden(path: &str, detail: impl fmt::Display) -> Self {
+        Self::of(path, "Forbidden", detail)
+    }
+    pub fn too_many(path: &str, count: usize, limit: usize) -> Self {
+        Self::of(path, "Too many", format!("{count}: must have at most {limit} items"))
+    }
+    pub fn warning(path: &str, text: impl Into<String>) -> Self {
+        Self::new(Step::Warning, path, text)
     }
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
-    /// Sets the line of the field, or of the nearest field around it that is in the file.
-    pub fn locate(&mut self, lines: &BTreeMap<String, u64>) {
-        let mut path = self.path.as_str();
-        while self.line.is_none() && !path.is_empty() {
-            self.line = lines.get(path).copied();
+    /// Where the message names another field than the one in the file.
+    pub fn at_field(mut self, path: &str) -> Self {
+        self.path = path.into();
+        self
+    }
+    /// Looks up the field, or the nearest around it that is in the file.
+    pub fn locate(&mut self, places: &HashMap<String, Mark>, text: &str) {
+        let wanted = self.path.to_lowercase();
+        let mut path = wanted.as_str();
+        while self.at.is_none() && !path.is_empty() {
+            self.at = places.get(path).copied().or_else(|| places.get(&old_name(path)).copied());
             path = path.rfind(['.', '[']).map_or("", |at| &path[..at]);
         }
+        let line = self.at.and_then(|at| usize::try_from(at.line).ok()?.checked_sub(1));
+        self.source = line.and_then(|line| text.lines().nth(line)).map(|line| self.shown(line));
+    }
+
+    /// The line without what must not be seen in a log.
+    fn shown(&self, line: &str) -> String {
+        const SECRETS: &[&str] = &["auth", "secret", "password", "://"];
+        let lower = line.to_lowercase();
+        if line.len() <= 200 && !SECRETS.iter().any(|word| lower.contains(word)) {
+            return line.to_string();
+        }
+        let start = self.at.map_or(0, |at| usize::try_from(at.column).unwrap_or_default().saturating_sub(1));
+        let key = line.chars().take(start + self.width(line)).collect::<String>();
+        if SECRETS.iter().any(|word| word != &"secret" && key.to_lowercase().contains(word)) {
+            return "…".into();
+        }
+        format!("{key}…")
+    }
+
+    /// How many characters of the line are meant: the field's name if that is what stands there.
+    fn width(&self, line: &str) -> usize {
+        let start = self.at.map_or(0, |at| usize::try_from(at.column).unwrap_or_default().saturating_sub(1));
+        let rest: String = line.chars().skip(start).collect();
+        let name = self.path.rsplit(['.', ']']).next().unwrap_or_default();
+        let is_name = !name.is_empty() && rest.to_lowercase().starts_with(&name.to_lowercase());
+        if is_name { name.chars().count() } else { 1 }
+    }
+
+    /// `file:line:column: field`, the line with a mark below, the hint. `told` is true if the message stands further up already.
+    fn lines(&self, told: bool) -> Vec<String> {
+        let file = if self.step == Step::Hosts { "hosts.yaml" } else { "install-config.yaml" };
+        let place = match self.at {
+            Some(Mark { line, column: 0 }) => format!("{file}:{line}"),
+            Some(Mark { line, column }) => format!("{file}:{line}:{column}"),
+            None => file.to_string(),
+        };
+        let what = match (told, self.path.is_empty()) {
+            (false, _) => {
+                self.message.trim_start_matches(DECODING).trim_start().lines().collect::<Vec<_>>().join(" ")
+            }
+            (true, false) => self.path.clone(),
+            (true, true) => "here".into(),
+        };
+        let mut lines = vec![format!("{place}: {what}")];
+        if let (Some(source), Some(at)) = (&self.source, self.at.filter(|at| at.column > 0)) {
+            let number = at.line.to_string();
+            let indent: String = source
+                .chars()
+                .take(usize::try_from(at.column - 1).unwrap_or_default())
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            lines.push(format!(" {number} | {source}"));
+            lines.push(format!(" {} | {indent}{}", " ".repeat(number.len()), "^".repeat(self.width(source))));
+        }
+        lines.extend(self.hint.iter().map(|hint| format!("   = hint: {hint}")));
+        lines
     }
 }
 
-/// One sentence per step, as upstream prints them; then a line per problem that says where and what to do.
-pub fn report(problems: &[Problem]) -> Vec<String> {
-    let mut lines = Vec::new();
-    let steps: BTreeMap<Step, Vec<&Problem>> = problems.iter().fold(BTreeMap::new(), |mut steps, p| {
-        steps.entry(p.step).or_insert_with(Vec::new).push(p);
-        steps
+/// A field that the file has under its old name.
+fn old_name(path: &str) -> String {
+    const MOVED: &[(&str, &str)] = &[
+        ("networking.clusternetwork", "networking.clusternetworks"),
+        ("networking.machinenetwork", "networking.machinecidr"),
+        ("networking.servicenetwork", "networking.servicecidr"),
+        ("networking.networktype", "networking.type"),
+        ("platform.baremetal.apivips", "platform.baremetal.apivip"),
+        ("platform.baremetal.ingressvips", "platform.baremetal.ingressvip"),
+    ];
+    let moved = MOVED.iter().find_map(|(new, old)| {
+        let rest = path.strip_prefix(new)?;
+        (rest.is_empty() || rest.starts_with(['[', '.'])).then(|| format!("{old}{rest}"))
     });
-    for (step, found) in steps {
-        let mut messages: Vec<&str> = Vec::new();
-        for problem in found {
-            if !messages.contains(&problem.message.as_str()) {
-                messages.push(&problem.message);
-            }
-        }
-        let all =
-            if let [one] = messages[..] { one.to_string() } else { format!("[{}]", messages.join(", ")) };
-        let wrapped = match step {
-            Step::Unmarshal => format!("failed to unmarshal install-config.yaml: {all}"),
-            Step::Unknown => format!(
-                "failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: error \
-                 unmarshaling JSON: while decoding JSON: {all}"
-            ),
-            Step::Upconvert => format!("failed to upconvert install config: {all}"),
-            Step::Validate => format!("invalid \"install-config.yaml\" file: {all}"),
-            Step::Hosts => format!("invalid \"hosts.yaml\" file: {all}"),
-        };
-        lines.extend(wrapped.lines().map(str::to_string));
-    }
-    for problem in problems {
-        let file = if problem.step == Step::Hosts { "hosts.yaml" } else { "install-config.yaml" };
-        let line = problem.line.map(|l| format!(", line {l}")).unwrap_or_default();
-        let path = if problem.path.is_empty() { String::new() } else { format!(": {}", problem.path) };
-        if let Some(hint) = &problem.hint {
-            lines.push(format!("{file}{line}{path}: hint: {hint}"));
-        } else if problem.line.is_some() {
-            lines.push(format!("{file}{line}{path}"));
-        }
+    moved.unwrap_or_default()
+}
+
+/// First upstream's sentences, as upstream would print them; then every problem with its place.
+pub fn report(problems: &[Problem]) -> Vec<String> {
+    let of = |step: Step| problems.iter().filter(move |p| p.step == step);
+    let decoded = || problems.iter().find(|p| matches!(p.step, Step::Decode | Step::Unknown));
+    // Upstream goes no further than the first step that fails, and in all but the last no further than its first problem.
+    let stopped =
+        of(Step::Yaml).next().or(of(Step::Stop).next()).or_else(decoded).or(of(Step::Upconvert).next());
+    let told: Vec<&Problem> = stopped.map_or_else(|| of(Step::Validate).collect(), |first| vec![first]);
+    let hosts: Vec<&Problem> = of(Step::Hosts).collect();
+    let sentences = [&told, &hosts].into_iter().filter_map(|found| sentence(found));
+    let mut lines: Vec<String> =
+        sentences.flat_map(|text| text.lines().map(str::to_string).collect::<Vec<_>>()).collect();
+    for problem in problems.iter().filter(|p| p.step != Step::Warning) {
+        let told = told.iter().chain(&hosts).any(|p| p.message == problem.message);
+        lines.extend(problem.lines(told));
     }
     lines
+}
+
+/// What is said beside the problems.
+pub fn warnings(problems: &[Problem]) -> Vec<String> {
+    problems.iter().filter(|p| p.step == Step::Warning).map(|p| p.message.clone()).collect()
+}
+
+/// Several problems of a step are one list, each once.
+fn sentence(found: &[&Problem]) -> Option<String> {
+    let step = found.first()?.step;
+    let mut messages: Vec<&str> = Vec::new();
+    for problem in found {
+        if !messages.contains(&problem.message.as_str()) {
+            messages.push(&problem.message);
+        }
+    }
+    let all = if let [one] = messages[..] { one.to_string() } else { format!("[{}]", messages.join(", ")) };
+    Some(match step {
+        Step::Yaml | Step::Stop | Step::Decode => format!("failed to unmarshal install-config.yaml: {all}"),
+        Step::Unknown => format!(
+            "failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: {all}"
+        ),
+        Step::Upconvert => format!("failed to upconvert install config: {all}"),
+        Step::Validate => format!("invalid \"install-config.yaml\" file: {all}"),
+        Step::Hosts => format!("invalid \"hosts.yaml\" file: {all}"),
+        Step::Warning => all,
+    })
 }

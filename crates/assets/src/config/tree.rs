@@ -1,25 +1,42 @@
-//! YAML as a tree that remembers lines, so that every problem of a file can be reported at once.
+//! YAML as a tree that remembers lines and columns, so that every problem of a file can be reported at once.
+//!
+//! The parser is a port of libyaml, as Go's is, so the same files are refused in the same words. What a file means is YAML 1.1 as
+//! Go reads it: `yes` is true, `017` is 15, a second document is ignored.
 
-use super::problem::{Problem, Step};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{DuplicateKeyPolicy, Error, Spanned};
-use std::collections::BTreeMap;
-use std::fmt;
+use super::go;
+use super::problem::{Mark, Problem, Step};
+use super::scalar::{self, Scalar};
+use libyaml_safer::{ErrorKind, Event, EventData, Parser, ScalarStyle};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// No install-config is deeper; what is would only fill the stack.
+const DEPTH: usize = 100;
+/// With every alias written out. A file that grows beyond this is meant to.
+const NODES: usize = 100_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub value: Value,
+    pub at: Mark,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,
     Bool(bool),
-    Int(i64),
+    Int(i128),
+    Float(f64),
     Text(String),
     List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    Map(Vec<Entry>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    pub value: Value,
-    pub line: u64,
+pub struct Entry {
+    pub key: String,
+    pub key_at: Mark,
+    pub node: Node,
 }
 
 impl Value {
@@ -28,7 +45,7 @@ impl Value {
         match self {
             Value::Null => "null",
             Value::Bool(_) => "bool",
-            Value::Int(_) => "number",
+            Value::Int(_) | Value::Float(_) => "number",
             Value::Text(_) => "string",
             Value::List(_) => "array",
             Value::Map(_) => "object",
@@ -37,23 +54,26 @@ impl Value {
 }
 
 impl Node {
-    /// Line of each field, by path.
-    pub fn lines(&self) -> BTreeMap<String, u64> {
-        let mut lines = BTreeMap::new();
-        self.note("", &mut lines);
-        lines
+    /// Where each field is, by path: its key, or for an item of a list the item.
+    pub fn places(&self) -> HashMap<String, Mark> {
+        let mut places = HashMap::new();
+        self.note("", &mut places);
+        places
     }
-    fn note(&self, path: &str, lines: &mut BTreeMap<String, u64>) {
-        lines.insert(path.to_string(), self.line);
+    fn note(&self, path: &str, places: &mut HashMap<String, Mark>) {
         match &self.value {
-            Value::Map(fields) => {
-                for (key, node) in fields {
-                    node.note(&join(path, key), lines);
+            Value::Map(entries) => {
+                for entry in entries {
+                    let path = join(path, &entry.key);
+                    places.insert(path.clone(), entry.key_at);
+                    entry.node.note(&path, places);
                 }
             }
             Value::List(items) => {
                 for (i, node) in items.iter().enumerate() {
-                    node.note(&format!("{path}[{i}]"), lines);
+                    let path = format!("{path}[{i}]");
+                    places.insert(path.clone(), node.at);
+                    node.note(&path, places);
                 }
             }
             _ => {}
@@ -65,128 +85,362 @@ pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// The first document; further ones are ignored, as upstream does. A duplicate key is a problem, but reading goes on.
-pub fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Node> {
+/// The first document. A key given twice is a problem, but reading goes on with the first.
+pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let text = text.trim_start_matches('\u{feff}');
-    let snippet = match read(text, DuplicateKeyPolicy::Error) {
-        Ok(node) => return node,
-        Err(error) => error,
-    };
-    let error = snippet.without_snippet();
-    let line = error.location().map(|l| l.line());
-    let at = line.unwrap_or_default();
-    let (what, duplicate) = match &error {
-        Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().unwrap_or_default();
-            (format!("yaml: unmarshal errors:\n  line {at}: key {key:?} already set in map"), true)
+    let mut source = text.to_string();
+    // The port stumbles over a file that ends in the middle of an escape; any letter makes it the wrong escape it is.
+    if source.ends_with('\\') {
+        source.push('q');
+    }
+    let mut reader = source.as_bytes();
+    let mut parser = Parser::new();
+    parser.set_input_string(&mut reader);
+    let mut composer =
+        Composer { parser, anchors: HashMap::new(), open: vec![], nodes: 0, duplicates: vec![] };
+    // It also has a hole where a tag meets a comma.
+    let ended = catch_unwind(AssertUnwindSafe(|| composer.document()))
+        .unwrap_or_else(|_| Err(stopped("did not find expected ',' or ']'", None)));
+    match ended {
+        Ok(node) => {
+            let duplicates = duplicates(&composer.duplicates);
+            (Some(node), duplicates.into_iter().collect())
         }
-        other => {
-            (format!("yaml: line {at}: {}", other.to_string().lines().next().unwrap_or_default()), false)
+        Err(problem) => (None, vec![*problem]),
+    }
+}
+
+fn duplicates(found: &[(String, Mark)]) -> Option<Problem> {
+    let (_, first) = found.first()?;
+    let lines: Vec<_> =
+        found.iter().map(|(key, at)| format!("\n  line {}: key {key} already set in map", at.line)).collect();
+    let mut problem = *stopped(&format!("unmarshal errors:{}", lines.concat()), Some(*first));
+    problem.hint = Some("keep one of the two".into());
+    Some(problem)
+}
+
+fn stopped(what: &str, at: Option<Mark>) -> Box<Problem> {
+    let message = format!("error converting YAML to JSON: yaml: {what}");
+    let mut problem = Problem::new(Step::Yaml, "", message)
+        .hint("check indentation, quotes and brackets; a tab cannot indent");
+    problem.at = at;
+    Box::new(problem)
+}
+
+type Found<T> = Result<T, Box<Problem>>;
+
+struct Composer<'r, 'b> {
+    parser: Parser<&'r mut &'b [u8]>,
+    anchors: HashMap<String, Node>,
+    /// Anchors of collections that are not read to their end.
+    open: Vec<String>,
+    nodes: usize,
+    /// Keys in Go's notation.
+    duplicates: Vec<(String, Mark)>,
+}
+
+impl Composer<'_, '_> {
+    fn document(&mut self) -> Found<Node> {
+        loop {
+            let event = self.next()?;
+            match event.data {
+                EventData::StreamStart { .. } => {}
+                EventData::DocumentStart { .. } => {
+                    let first = self.next()?;
+                    let node = self.node(first, 0)?;
+                    // What follows in the same document is read, as upstream does; a next document is not.
+                    self.next()?;
+                    return Ok(node);
+                }
+                _ => return Ok(Node { value: Value::Null, at: mark(&event) }),
+            }
         }
-    };
-    let hint = if duplicate {
-        "keep one of the two"
-    } else {
-        "check indentation and quotes; tabs cannot indent YAML"
-    };
-    let mut problem =
-        Problem::new(Step::Unmarshal, "", format!("error converting YAML to JSON: {what}")).hint(hint);
-    problem.line = line;
-    problems.push(problem);
-    if duplicate { read(text, DuplicateKeyPolicy::LastWins).ok().flatten() } else { None }
-}
+    }
 
-fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Option<Node>, Error> {
-    let options = serde_saphyr::options! { duplicate_keys: duplicate_keys };
-    let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple_with_options(text, options)?;
-    Ok(documents.into_iter().next().map(Node::from))
-}
+    fn next(&mut self) -> Found<Event> {
+        self.parser.parse().map_err(|e| {
+            // Go counts lines from 0, says nothing of line 0, and adds one for the scanner only.
+            let line = |mark: Option<libyaml_safer::Mark>| mark.map(|m| m.line).filter(|line| *line > 0);
+            let scanner = u64::from(e.kind() == ErrorKind::Scanner);
+            let line = line(e.problem_mark()).map(|line| line + scanner).or_else(|| line(e.context_mark()));
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let at = e.problem_mark().map(|m| Mark { line: m.line + 1, column: m.column + 1 });
+            stopped(&format!("{place}{}", e.problem()), at)
+        })
+    }
 
-impl From<Spanned<Value>> for Node {
-    fn from(spanned: Spanned<Value>) -> Self {
-        Node { line: spanned.referenced.line(), value: spanned.value }
+    fn node(&mut self, event: Event, depth: usize) -> Found<Node> {
+        let at = mark(&event);
+        self.count(1, at)?;
+        if depth > DEPTH {
+            return Err(stopped(&format!("exceeded max depth of {DEPTH}"), Some(at)));
+        }
+        let (anchor, value) = match event.data {
+            EventData::Alias { anchor } => return self.alias(&anchor, at),
+            EventData::Scalar { anchor, tag, value, style, .. } => {
+                let plain = style == ScalarStyle::Plain;
+                let resolved = scalar::resolve(tag.as_deref(), value, plain);
+                let scalar = resolved.map_err(|why| stopped(&why, Some(at)))?;
+                (anchor, scalar.into())
+            }
+            EventData::SequenceStart { anchor, .. } => {
+                let value = self.collection(anchor.as_ref(), |this| this.list(depth))?;
+                (anchor, value)
+            }
+            EventData::MappingStart { anchor, .. } => {
+                let value = self.collection(anchor.as_ref(), |this| this.map(depth))?;
+                (anchor, value)
+            }
+            _ => (None, Value::Null),
+        };
+        let node = Node { value, at };
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
     }
-}
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any)
+    fn collection(
+        &mut self,
+        anchor: Option<&String>,
+        read: impl FnOnce(&mut Self) -> Found<Value>,
+    ) -> Found<Value> {
+        self.open.extend(anchor.cloned());
+        let value = read(self);
+        if anchor.is_some() {
+            self.open.pop();
+        }
+        value
     }
-}
 
-struct Any;
+    fn alias(&mut self, anchor: &str, at: Mark) -> Found<Node> {
+        if self.open.iter().any(|open| open == anchor) {
+            return Err(stopped(&format!("anchor '{anchor}' value contains itself"), Some(at)));
+        }
+        let Some(node) = self.anchors.get(anchor).cloned() else {
+            return Err(stopped(&format!("unknown anchor '{anchor}' referenced"), Some(at)));
+        };
+        self.count(size(&node), at)?;
+        Ok(Node { at, ..node })
+    }
 
-impl<'de> Visitor<'de> for Any {
-    type Value = Value;
+    fn count(&mut self, more: usize, at: Mark) -> Found<()> {
+        self.nodes += more;
+        if self.nodes > NODES {
+            return Err(stopped("document contains excessive aliasing", Some(at)));
+        }
+        Ok(())
+    }
 
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("any YAML value")
-    }
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Int(value))
-    }
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(i64::try_from(value).map_or_else(|_| Value::Text(value.to_string()), Value::Int))
-    }
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Text(value.to_string()))
-    }
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Text(value.to_string()))
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+    fn list(&mut self, depth: usize) -> Found<Value> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element::<Spanned<Value>>()? {
-            items.push(item.into());
+        loop {
+            let event = self.next()?;
+            if event.data == EventData::SequenceEnd {
+                return Ok(Value::List(items));
+            }
+            items.push(self.node(event, depth + 1)?);
         }
-        Ok(Value::List(items))
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some((key, value)) = map.next_entry::<String, Spanned<Value>>()? {
-            fields.push((key, value.into()));
+
+    fn map(&mut self, depth: usize) -> Found<Value> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let event = self.next()?;
+            if event.data == EventData::MappingEnd {
+                return Ok(Value::Map(entries));
+            }
+            let merge = is_merge(&event);
+            let key_node = self.node(event, depth + 1)?;
+            let event = self.next()?;
+            let node = self.node(event, depth + 1)?;
+            // Strictly read, a merged key may not be there already either.
+            let more = if merge {
+                to_merge(&node)?.into_iter().map(|entry| (go::quote(&entry.key), entry)).collect()
+            } else {
+                let (key, notation) = key(&key_node, &node)?;
+                vec![(notation, Entry { key, key_at: key_node.at, node })]
+            };
+            for (notation, entry) in more {
+                if entries.iter().any(|before| before.key == entry.key) {
+                    self.duplicates.push((notation, entry.node.at));
+                } else {
+                    entries.push(entry);
+                }
+            }
         }
-        Ok(Value::Map(fields))
     }
+}
+
+fn is_merge(event: &Event) -> bool {
+    matches!(&event.data, EventData::Scalar { value, style: ScalarStyle::Plain, .. } if value == "<<")
+}
+
+/// The entries that `<<` brings in: of a map, or of each map in a list.
+fn to_merge(node: &Node) -> Found<Vec<Entry>> {
+    match &node.value {
+        Value::Map(entries) => Ok(entries.clone()),
+        Value::List(items) if items.iter().all(|item| matches!(item.value, Value::Map(_))) => {
+            Ok(items.iter().rev().map(to_merge).collect::<Found<Vec<_>>>()?.concat())
+        }
+        _ => Err(stopped("map merge requires map or sequence of maps as the value", Some(node.at))),
+    }
+}
+
+/// A key as JSON has it, and as Go's `%#v` prints it.
+fn key(key: &Node, value: &Node) -> Found<(String, String)> {
+    match &key.value {
+        Value::Text(text) => Ok((text.clone(), go::quote(text))),
+        Value::Int(number) => Ok((number.to_string(), number.to_string())),
+        Value::Bool(value) => Ok((value.to_string(), value.to_string())),
+        Value::Float(number) => Ok((go::float(*number), go::float(*number))),
+        Value::Null => {
+            let message = format!(
+                "error converting YAML to JSON: unsupported map key of type: %!s(<nil>), key: <nil>, value: {}",
+                go::syntax(&value.value)
+            );
+            let mut problem = Problem::new(Step::Yaml, "", message).hint("give the field a name");
+            problem.at = Some(key.at);
+            Err(Box::new(problem))
+        }
+        Value::List(_) | Value::Map(_) => {
+            Err(stopped(&format!("invalid map key: {}", go::syntax(&key.value)), Some(key.at)))
+        }
+    }
+}
+
+impl From<Scalar> for Value {
+    fn from(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(value) => Value::Bool(value),
+            Scalar::Int(number) => Value::Int(number),
+            Scalar::Float(number) => Value::Float(number),
+            Scalar::Text(text) => Value::Text(text),
+        }
+    }
+}
+
+fn size(node: &Node) -> usize {
+    match &node.value {
+        Value::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Map(entries) => 1 + entries.iter().map(|entry| size(&entry.node)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn mark(event: &Event) -> Mark {
+    Mark { line: event.start_mark.line + 1, column: event.start_mark.column + 1 }
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
+    /// What Go's yaml answered; nothing if it took the text.
     #[test]
-    fn lines_are_kept() {
-        let mut problems = vec![];
-        let node = parse("a: 1\nb:\n  c:\n  - d: x\n  - d: y\n---\nother: 1\n", &mut problems).unwrap();
-        let lines = node.lines();
-        assert_eq!((lines["a"], lines["b.c[1].d"], problems.len()), (1, 5, 0));
+    fn refused_in_gos_words() {
+        let cases = [
+            ("a: b: c\n", "yaml: mapping values are not allowed in this context"),
+            ("a:\n  b: 1\n c: 2\n", "yaml: line 2: did not find expected key"),
+            ("a: \"x\nb: 1\n", "yaml: line 3: found unexpected end of stream"),
+            ("a: [1,2\nb: 1\n", "yaml: line 1: did not find expected ',' or ']'"),
+            ("a: {x: 1\nb: 1\n", "yaml: line 1: did not find expected ',' or '}'"),
+            ("z: 1\na: *foo\n", "yaml: unknown anchor 'foo' referenced"),
+            ("- a\nb: 1\n", "yaml: line 1: did not find expected '-' indicator"),
+            ("a: 1\n- b\n", "yaml: line 1: did not find expected key"),
+            ("a\nb: 1\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("z: 1\na: @x\n", "yaml: line 2: found character that cannot start any token"),
+            ("z: 1\na: `x\n", "yaml: line 2: found character that cannot start any token"),
+            ("z: 1\na: %x\n", "yaml: line 2: found character that cannot start any token"),
+            ("a:\n- x\n b: 1\n", "yaml: line 3: mapping values are not allowed in this context"),
+            ("z: 1\na: 'x\n", "yaml: line 3: found unexpected end of stream"),
+            ("a: |\n x\nb\n", "yaml: line 4: could not find expected ':'"),
+            ("? [1,2]\n: 3\n", "yaml: invalid map key: []interface {}{1, 2}"),
+            ("a: !!foo x\n", ""),
+            ("a: 1\nb: \u{1}\n", "yaml: control characters are not allowed"),
+            ("key: value\n  other: x\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: &a [*a]\n", "yaml: anchor 'a' value contains itself"),
+            ("\ta: 1\n", "yaml: found character that cannot start any token"),
+            ("a: 1\n\tb: 2\n", "yaml: line 2: found a tab character that violates indentation"),
+            ("{a: 1}}\n", ""),
+            ("a: 1\nb\n", "yaml: line 3: could not find expected ':'"),
+            ("a:\n  - b\n  c: 1\n", "yaml: line 2: did not find expected '-' indicator"),
+            ("a: \"x\" y\nb: 1\n", "yaml: did not find expected key"),
+            ("a: \"\\q\"\nb: 1\n", "yaml: found unknown escape character"),
+            ("a: 1\n b: 2\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: 1\n--- \nb: [\n", ""),
+            ("a: [1, 2]]\nb: 1\n", "yaml: did not find expected key"),
+            ("a: {b: 1, c: }\nd: }\n", "yaml: line 1: did not find expected node content"),
+            ("a: !<x y\n", "yaml: did not find the expected '>'"),
+            ("a: &\n", "yaml: did not find expected alphabetic or numeric character"),
+            ("a: *\n", "yaml: did not find expected alphabetic or numeric character"),
+            ("a: >x\n b\n", "yaml: did not find expected comment or line break"),
+            ("a: |0\n b\n", "yaml: found an indentation indicator equal to 0"),
+            ("%YAML 2.0\n---\na: 1\n", "yaml: found incompatible YAML document"),
+            ("%YAML 1.1\na: 1\n", "yaml: line 1: did not find expected <document start>"),
+            ("a:\n\t- b\n", "yaml: line 2: found character that cannot start any token"),
+            ("a: [\n1,\n2\n", "yaml: line 3: did not find expected ',' or ']'"),
+            ("a: - b\n", "yaml: block sequence entries are not allowed in this context"),
+            ("a:b\nc: d\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: 1\nb: 2 : 3\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("a: x\n  y: z\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("foo: bar\nbaz\nqux: 1\n", "yaml: line 3: could not find expected ':'"),
+            ("a: [a, b: c, d]\n", ""),
+            ("a: {,}\n", "yaml: did not find expected node content"),
+            ("a: ]\n", "yaml: did not find expected node content"),
+            ("x:\n  a: 1\n   b: 2\n", "yaml: line 3: mapping values are not allowed in this context"),
+            ("x:\n  - a: 1\n   b: 2\n", "yaml: line 2: did not find expected '-' indicator"),
+            ("x:\n  - a: 1\n b: 2\n", "yaml: line 2: did not find expected key"),
+            ("pullSecret: '{\"auths\"': 1\n", "yaml: mapping values are not allowed in this context"),
+            ("a: 'it's'\n", "yaml: did not find expected key"),
+            ("a: \"say \"hi\"\"\n", "yaml: did not find expected key"),
+            ("<<<<<<< HEAD\na: 1\n", "yaml: line 2: mapping values are not allowed in this context"),
+            ("{\"a\": 1,\n \"b\": 2\n", "yaml: line 2: did not find expected ',' or '}'"),
+            ("{\"a\": 1\n \"b\": 2}\n", "yaml: line 1: did not find expected ',' or '}'"),
+        ];
+        for (text, want) in cases {
+            let (_, problems) = parse(text);
+            let got = problems
+                .first()
+                .map_or("", |p| p.message.trim_start_matches("error converting YAML to JSON: "));
+            assert_eq!(got, want, "{text:?}");
+        }
     }
 
     #[test]
-    fn a_duplicate_key_is_reported_and_reading_goes_on() {
-        let mut problems = vec![];
-        assert!(parse("a: 1\nb: 2\na: 3\n", &mut problems).is_some());
-        assert_eq!(problems[0].line, Some(3));
-        assert!(problems[0].message.contains("line 3: key \"a\" already set in map"), "{problems:?}");
+    fn places_are_kept() {
+        let (node, problems) = parse("a: 1\nb:\n  c:\n  - d: x\n  - d: y\n---\nother: [\n");
+        let places = node.map(|node| node.places()).unwrap_or_default();
+        assert_eq!(
+            (places["a"], places["b.c[1].d"]),
+            (Mark { line: 1, column: 1 }, Mark { line: 5, column: 5 })
+        );
+        assert!(problems.is_empty());
     }
 
     #[test]
-    fn a_tab_is_an_error_with_its_line() {
-        let mut problems = vec![];
-        assert!(parse("a:\n\tb: 1\n", &mut problems).is_none());
-        assert_eq!(problems[0].line, Some(2), "{problems:?}");
+    fn duplicates_are_told_and_reading_goes_on() {
+        let (node, problems) = parse("x: 1\nx: 2\ny: 1\ny:\n  z: 3\n");
+        assert!(node.is_some());
+        let want = "yaml: unmarshal errors:\n  line 2: key \"x\" already set in map\n  line 5: key true already set in map";
+        assert!(problems[0].message.ends_with(want), "{problems:?}");
+    }
+
+    #[test]
+    fn anchors_merges_and_their_limits() {
+        let (node, problems) = parse("a: &a {x: 1}\nb:\n  <<: *a\n  z: 2\n");
+        let places = node.map(|node| node.places()).unwrap_or_default();
+        assert!(problems.is_empty() && places.contains_key("b.x") && places.contains_key("b.z"));
+        let (_, problems) = parse("a: &a {x: 1}\nb:\n  <<: *a\n  x: 2\n");
+        assert!(problems[0].message.ends_with("line 4: key \"x\" already set in map"), "{problems:?}");
+        let bomb: String = (0..9).fold("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".into(), |text, i| {
+            let many = vec![format!("*a{i}"); 10].join(",");
+            format!("{text}a{}: &a{} [{many}]\n", i + 1, i + 1)
+        });
+        assert!(parse(&bomb).1[0].message.contains("excessive aliasing"));
+        assert!(parse(&"[".repeat(100_000)).1[0].message.contains("max depth"));
+        assert!(parse("a: \"x\\").1[0].message.contains("found unknown escape character"));
+        assert!(parse("a: [!x,y]").0.is_none());
     }
 }

@@ -6,6 +6,7 @@ use seedling_assets::{CreateError, Options, Outcome, Target, create};
 use seedling_types::ReleaseInfo;
 use seedling_types::release::Binary;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -25,13 +26,19 @@ pub struct Assets {
     pub dir: TempDir,
     release: TempDir,
     pub now: OffsetDateTime,
+    pub own_signers: bool,
     pub open: bool,
 }
 
 impl Assets {
     pub fn new(install_config: &str) -> Self {
-        let assets =
-            Self { dir: TempDir::new().unwrap(), release: TempDir::new().unwrap(), now: NOW, open: false };
+        let assets = Self {
+            dir: TempDir::new().unwrap(),
+            release: TempDir::new().unwrap(),
+            now: NOW,
+            own_signers: false,
+            open: false,
+        };
         fs::write(assets.path("install-config.yaml"), install_config).unwrap();
         let release = serde_json::to_string(&release()).unwrap();
         fs::write(assets.release.path().join("release.json"), release).unwrap();
@@ -41,10 +48,14 @@ impl Assets {
         Self::new(&fs::read_to_string(data(case).join("install-config.yaml")).unwrap())
     }
     pub fn create(&self, target: Target) -> Result<Outcome, CreateError> {
-        let release = self.release.path().to_path_buf();
-        let options =
-            Options { release, now: self.now, invoker: "user".into(), open: self.open, ..Options::default() };
-        create(target, self.dir.path(), &options)
+        create(target, self.dir.path(), &self.options())
+    }
+    /// The same files in another directory.
+    pub fn copy(&self) -> Self {
+        let copy = Self::new("");
+        fs::remove_file(copy.path("install-config.yaml")).unwrap();
+        self.tree().iter().for_each(|name| copy.write(name, &self.read(name)));
+        copy
     }
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -59,12 +70,33 @@ impl Assets {
     pub fn yaml(&self, name: &str) -> Value {
         serde_saphyr::from_str(&self.read(name)).unwrap()
     }
-    /// Every file below the directory, sorted.
+    /// Every file below the directory but the log, sorted.
     pub fn tree(&self) -> Vec<String> {
         let mut found = Vec::new();
         walk(self.dir.path(), self.dir.path(), &mut found);
+        found.retain(|name| name != ".openshift_install.log");
         found.sort();
         found
+    }
+    pub fn options(&self) -> Options {
+        let release = self.release.path().to_path_buf();
+        Options {
+            release,
+            now: self.now,
+            invoker: "user".into(),
+            own_signers: self.own_signers,
+            open: self.open,
+            ..Options::default()
+        }
+    }
+    /// What a run says, without its order: that varies upstream, too.
+    pub fn said(&self, target: Target) -> BTreeSet<String> {
+        let dir = self.dir.path().display().to_string();
+        let lines: Vec<_> = match self.create(target) {
+            Ok(outcome) => outcome.messages.iter().map(|m| (m.level.as_str(), m.text.clone())).collect(),
+            Err(error) => error.lines(),
+        };
+        lines.iter().map(|(level, text)| format!("{level}: {}", text.replace(&dir, "s"))).collect()
     }
 }
 
@@ -77,6 +109,15 @@ fn walk(root: &Path, dir: &Path, found: &mut Vec<String>) {
             found.push(path.strip_prefix(root).unwrap().display().to_string());
         }
     }
+}
+
+/// Every recorded config that upstream accepts.
+pub fn cases() -> Vec<String> {
+    let entries = fs::read_dir(data("")).unwrap().map(|entry| entry.unwrap().path());
+    let recorded = entries.filter(|path| path.join("summary.json").exists());
+    let mut names: Vec<_> = recorded.map(|path| path.file_name().unwrap().display().to_string()).collect();
+    names.sort();
+    names
 }
 
 pub fn data(case: &str) -> PathBuf {

@@ -48,8 +48,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         node: NodeParams {
             domain: &c.config.domain,
             release: &c.release,
-            cluster_dns: c.config.dns_address(),
-            pod_networks: vec![c.config.cluster_network],
+            cluster_dns: c.config.dns_address().into(),
+            pod_networks: vec![c.config.cluster_network.into()],
         },
         root_ca: &root_ca,
         kube_ca: &kube_ca,

@@ -2,15 +2,21 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use seedling_assets::{Level, Options, Target};
+use seedling_assets::{CreateError, Options, Outcome, Target};
+use seedling_pki::KeyAlgorithm;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub enum CreateCommand {
-    /// Check install-config.yaml and write it back with all defaults
-    InstallConfig(CreateArgs),
+    /// Check install-config.yaml and write it back with all defaults; without one, make it from flags or questions
+    InstallConfig {
+        #[command(flatten)]
+        args: CreateArgs,
+        #[command(flatten)]
+        new: super::ask::NewArgs,
+    },
     /// Write the objects a cluster starts with into manifests/ and openshift/; they may be edited before the next step
     Manifests(CreateArgs),
     /// Write bootstrap.ign, master.ign, worker.ign, nodes/<name>.ign for each machine of the inventory, and the admin kubeconfig
@@ -22,6 +28,10 @@ pub enum CreateCommand {
         #[arg(long)]
         open: bool,
     },
+    /// Write bootstrap-in-place-for-live-iso.ign: one machine that boots it from live media and installs itself
+    SingleNodeIgnitionConfig(CreateArgs),
+    /// Refused: machines are switched on by people, or by `seedling lab`
+    Cluster(CreateArgs),
 }
 
 #[derive(Args)]
@@ -35,28 +45,58 @@ pub struct CreateArgs {
     /// Output of `seedling release build` [default: $SEEDLING_CACHE/release]
     #[arg(long, value_name = "DIR")]
     release: Option<PathBuf>,
+    /// What signers' keys are made with: ecdsa-p256, -p384, -p521, rsa-2048, -3072, -4096, -8192 [default: ecdsa-p256, or what
+    /// install-config.yaml says]
+    #[arg(long, value_name = "ALGORITHM")]
+    key_algorithm: Option<KeyAlgorithm>,
+    /// Use the signers in tls/ of the asset directory (NAME.crt and NAME.key, e.g. root-ca) instead of new ones; they stay there
+    #[arg(long)]
+    own_signers: bool,
 }
 
 pub fn run(command: CreateCommand) -> Result<ExitCode> {
-    let (target, args, open) = match command {
-        CreateCommand::InstallConfig(args) => (Target::InstallConfig, args, false),
-        CreateCommand::Manifests(args) => (Target::Manifests, args, false),
-        CreateCommand::IgnitionConfigs { args, open } => (Target::IgnitionConfigs, args, open),
+    let (target, args) = match command {
+        CreateCommand::InstallConfig { args, new } => {
+            super::ask::new_install_config(&args.dir, &new)?;
+            (Target::InstallConfig, args)
+        }
+        CreateCommand::Manifests(args) => (Target::Manifests, args),
+        CreateCommand::IgnitionConfigs { args, open } => {
+            let options = Options { open, ..args.options() };
+            return Ok(tell(seedling_assets::create(Target::IgnitionConfigs, &args.dir, &options)));
+        }
+        CreateCommand::SingleNodeIgnitionConfig(args) => (Target::SingleNodeIgnitionConfig, args),
+        CreateCommand::Cluster(args) => {
+            return Ok(tell(seedling_assets::refuse_cluster(&args.dir, &args.options())));
+        }
     };
-    let defaults = Options::default();
-    let release = args.release.unwrap_or(defaults.release.clone());
-    let options = Options { hosts: args.hosts, release, open, ..defaults };
-    match seedling_assets::create(target, &args.dir, &options) {
+    Ok(tell(seedling_assets::create(target, &args.dir, &args.options())))
+}
+
+impl CreateArgs {
+    fn options(&self) -> Options {
+        let mut options =
+            Options { hosts: self.hosts.clone(), keys: self.key_algorithm, ..Options::default() };
+        options.own_signers |= self.own_signers;
+        if let Some(release) = &self.release {
+            options.release = release.clone();
+        }
+        options
+    }
+}
+
+/// Says what a run has to say, and gives its exit code.
+pub fn tell(done: Result<Outcome, CreateError>) -> ExitCode {
+    match done {
         Ok(outcome) => {
             for message in outcome.messages {
-                let level = if message.level == Level::Warning { "warning" } else { "info" };
-                say(level, &message.text);
+                say(message.level.as_str(), &message.text);
             }
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
         Err(error) => {
-            say(error.level(), &error.to_string());
-            Ok(error.exit_code().into())
+            error.lines().iter().for_each(|(level, line)| say(level, line));
+            error.exit_code().into()
         }
     }
 }
@@ -70,7 +110,8 @@ fn say(level: &str, text: &str) {
     };
     for line in text.lines() {
         if std::io::stderr().is_terminal() {
-            eprintln!("\x1b[{colour}m{}\x1b[0m {line}", level.to_uppercase());
+            // Short messages are padded, as logrus does it.
+            eprintln!("\x1b[{colour}m{}\x1b[0m {line:<44} ", level.to_uppercase());
         } else {
             eprintln!("level={level} msg={line}");
         }

@@ -1,6 +1,11 @@
+mod ask;
+pub mod certs;
 pub mod create;
 pub mod csr;
+pub mod explain;
+pub mod graph;
 pub mod helper;
+pub mod init;
 pub mod kubectl;
 pub mod lab;
 pub mod node;

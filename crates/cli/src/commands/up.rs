@@ -62,6 +62,7 @@ pub async fn run(args: UpArgs) -> Result<()> {
 fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, Inventory, ClusterDomain)> {
     let inventory = inventory(args)?;
     let dir = args.assets.clone().unwrap_or_else(|| labs.assets_dir(&args.lab.name));
+    seedling_assets::recover(&dir)?;
     if !dir.join("bootstrap.ign").exists() {
         if args.assets.is_none() {
             let _ = std::fs::remove_dir_all(&dir);

@@ -3,7 +3,7 @@
 //! A table of our own, which neither kube-proxy nor the pod network touches. What the host itself sends is not filtered: it passes
 //! neither hook with a pod's address.
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use seedling_types::ports;
 
 pub const UNIT: &str = "machine-config-firewall.service";
@@ -11,9 +11,14 @@ pub const RULES: &str = "/etc/kubernetes/machine-config-firewall.nft";
 
 /// The filter hooks see the address after a Service's was replaced, so a Service in front of the server does not help either. A
 /// node forwards nobody's connection to these ports; to itself it refuses pods. Refused at once: a drop would look like a fault.
-pub fn rules(pod_networks: &[Ipv4Net]) -> String {
-    let pods = pod_networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+pub fn rules(pod_networks: &[IpNet]) -> String {
     let refused = format!("tcp dport {{ {}, {} }} reject with tcp reset", ports::MCS, ports::MCS_LOOPBACK);
+    let from = |family: &str, v6: bool| {
+        let of_family = pod_networks.iter().filter(|net| net.addr().is_ipv6() == v6).map(ToString::to_string);
+        let pods = of_family.collect::<Vec<_>>().join(", ");
+        if pods.is_empty() { String::new() } else { format!("    {family} saddr {{ {pods} }} {refused}\n") }
+    };
+    let pods = from("ip", false) + &from("ip6", true);
     format!(
         r#"# Declared and deleted first, so that loading it again replaces it, in one step.
 table inet seedling_machine_config
@@ -25,8 +30,7 @@ table inet seedling_machine_config {{
   }}
   chain input {{
     type filter hook input priority filter; policy accept;
-    ip saddr {{ {pods} }} {refused}
-  }}
+{pods}  }}
 }}
 "#
     )
@@ -55,15 +59,16 @@ WantedBy=multi-user.target
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
     use std::process::{Command, Stdio};
 
     /// `unshare` gives nft a network of its own to check against.
     #[test]
     fn the_real_nft_takes_the_rules_twice() {
         let networks = [
-            Ipv4Net::new_assert(Ipv4Addr::new(10, 128, 0, 0), 14),
-            Ipv4Net::new_assert(Ipv4Addr::new(10, 8, 0, 0), 16),
+            IpNet::new_assert(Ipv4Addr::new(10, 128, 0, 0).into(), 14),
+            IpNet::new_assert(Ipv4Addr::new(10, 8, 0, 0).into(), 16),
+            IpNet::new_assert(Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0).into(), 48),
         ];
         let script = format!(
             "for n in 1 2; do nft -f - <<'END' || exit 1\n{}END\ndone; nft list table inet seedling_machine_config",
@@ -73,6 +78,6 @@ mod tests {
         let run = run.unwrap_or_else(|e| panic!("unshare: {e}"));
         let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success(), "{said}");
-        assert_eq!(said.matches("22623").count(), 2, "{said}");
+        assert_eq!(said.matches("22623").count(), 3, "{said}");
     }
 }

@@ -2,9 +2,9 @@
 
 use seedling_types::{Role, paths};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-pub fn config(cluster_dns: Ipv4Addr, role: Role) -> String {
+pub fn config(cluster_dns: IpAddr, role: Role) -> String {
     let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn parsed(role: Role) -> Value {
-        serde_json::from_str(&config(Ipv4Addr::new(172, 30, 0, 10), role)).unwrap()
+        serde_json::from_str(&config(IpAddr::from([172, 30, 0, 10]), role)).unwrap()
     }
 
     #[test]

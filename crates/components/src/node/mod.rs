@@ -6,20 +6,20 @@
 mod firewall;
 mod kubelet;
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use seedling_ignition::{Config, File, Storage, Systemd, Unit};
 use seedling_types::names::REGISTRY;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ClusterDomain, ReleaseInfo, Role, paths, ports};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 pub struct NodeParams<'a> {
     pub domain: &'a ClusterDomain,
     pub release: &'a ReleaseInfo,
     /// The DNS Service: the tenth address of the service network.
-    pub cluster_dns: Ipv4Addr,
+    pub cluster_dns: IpAddr,
     /// Where pods have their addresses.
-    pub pod_networks: Vec<Ipv4Net>,
+    pub pod_networks: Vec<IpNet>,
 }
 
 /// The bootstrap node: a standalone kubelet that runs static pods and knows no API server.
@@ -118,8 +118,8 @@ mod tests {
     use crate::testing::release;
 
     fn params<'a>(domain: &'a ClusterDomain, release: &'a ReleaseInfo) -> NodeParams<'a> {
-        let pod_networks = vec![Ipv4Net::new_assert(Ipv4Addr::new(10, 128, 0, 0), 14)];
-        NodeParams { domain, release, cluster_dns: Ipv4Addr::new(172, 30, 0, 10), pod_networks }
+        let pod_networks = vec![IpNet::new_assert(IpAddr::from([10, 128, 0, 0]), 14)];
+        NodeParams { domain, release, cluster_dns: IpAddr::from([172, 30, 0, 10]), pod_networks }
     }
 
     #[test]

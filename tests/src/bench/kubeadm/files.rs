@@ -72,7 +72,8 @@ pub fn write(
 }
 
 fn common(domain: &ClusterDomain, field: &Field) -> Result<Config> {
-    let params = NodeParams { domain, release: &field.release, cluster_dns: DNS, pod_networks: vec![] };
+    let params =
+        NodeParams { domain, release: &field.release, cluster_dns: DNS.into(), pod_networks: vec![] };
     let fetched = |name: &str, sha512: &str| {
         let url = format!("http://{}:{}/bin/{name}", domain.helper(), ports::HELPER_HTTP);
         File::fetched(format!("{NODE_BIN}/{name}"), 0o755, url, sha512)

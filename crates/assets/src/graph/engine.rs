@@ -1,0 +1,192 @@
+//! Walks the graph: what is on the disk, what an earlier run made, what has to be made anew.
+//!
+//! An asset is dirty if one of those it is made of was changed by the user. Then it is made again, and what lies on the disk in
+//! its place is discarded. Otherwise the disk wins over the state, and the state over making.
+
+use super::{Id, Row, rows};
+use crate::store::Files;
+use crate::{CreateError, Level, Message};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Member of the state file that lists assets by name.
+const STALE: &str = "stale";
+
+/// Reads and makes assets; the engine decides which and when.
+pub trait Workshop {
+    /// `known` says whether an earlier run made it.
+    fn on_disk(&self, id: Id, known: Option<&Files>) -> Result<Option<Found>, CreateError>;
+    /// What came from an earlier run may be of no use any more.
+    fn check(&self, id: Id, files: &Files) -> Result<(), CreateError>;
+    fn make(&self, id: Id, made: &Made, say: &mut Vec<Message>) -> Result<Files, CreateError>;
+}
+
+/// An asset that lies in the asset directory.
+#[derive(Default)]
+pub struct Found {
+    pub files: Files,
+    /// To be removed when the asset has gone into another one.
+    pub consumed: Vec<String>,
+    /// Asked for by name: taken even if it would have to be made anew.
+    pub insisted: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    ToBeMade,
+    Made,
+    Disk,
+    State,
+}
+
+struct Entry {
+    files: Files,
+    source: Source,
+    dirty: bool,
+    consumed: Vec<String>,
+    /// Files of the user's own that lie among discarded ones.
+    left_over: Files,
+}
+
+/// What there is so far.
+pub struct Made<'e>(&'e BTreeMap<Id, Entry>);
+
+impl<'e> Made<'e> {
+    pub fn files(&self, id: Id) -> Result<&'e Files, CreateError> {
+        let entry = self.0.get(id).filter(|entry| entry.source != Source::ToBeMade);
+        entry.map(|entry| &entry.files).ok_or(CreateError::Missing(id))
+    }
+    pub fn file(&self, id: Id, path: &str) -> Result<&'e str, CreateError> {
+        self.files(id)?.get(path).map(String::as_str).ok_or(CreateError::Missing(id))
+    }
+}
+
+pub struct Engine<'a> {
+    workshop: &'a dyn Workshop,
+    rows: BTreeMap<Id, Row>,
+    state: BTreeMap<Id, Files>,
+    /// Made of something that has changed since, and not made again yet.
+    stale: BTreeSet<Id>,
+    entries: BTreeMap<Id, Entry>,
+    pub messages: Vec<Message>,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(workshop: &'a dyn Workshop, mut state: BTreeMap<String, Files>) -> Self {
+        let rows: BTreeMap<Id, Row> = rows().into_iter().map(|row| (row.id, row)).collect();
+        let stale = state.remove(STALE).unwrap_or_default();
+        let stale = rows.keys().copied().filter(|id| stale.contains_key(*id)).collect();
+        let state = rows.keys().filter_map(|id| Some((*id, state.remove(&format!("*{id}"))?))).collect();
+        Self { workshop, rows, state, stale, entries: BTreeMap::new(), messages: vec![] }
+    }
+
+    pub fn fetch_target(&mut self, id: Id) -> Result<(), CreateError> {
+        let name = self.rows[id].name.clone();
+        let done = self.load(id, 0).and_then(|()| self.fetch(id));
+        done.map_err(|e| e.within(&format!("failed to fetch {name}")))
+    }
+
+    pub fn made(&self) -> Made<'_> {
+        Made(&self.entries)
+    }
+
+    /// For the state file: what an earlier run made and this one did not look at stays, and is stale if it is made of
+    /// something that this run changed.
+    pub fn state(&self) -> BTreeMap<String, Files> {
+        let key = |id: &Id| format!("*{id}");
+        let old = self.state.iter().map(|(id, files)| (key(id), files.clone()));
+        let fetched = self.entries.iter().filter(|(_, entry)| entry.source != Source::ToBeMade);
+        let mut state: BTreeMap<_, _> =
+            old.chain(fetched.map(|(id, entry)| (key(id), entry.files.clone()))).collect();
+        let stale =
+            self.state.keys().filter(|id| self.is_stale(id)).map(|id| (id.to_string(), String::new()));
+        state.insert(STALE.into(), stale.collect());
+        state
+    }
+
+    fn is_stale(&self, id: Id) -> bool {
+        let fetched = |id| self.entries.get(id).filter(|entry| entry.source != Source::ToBeMade);
+        let changed = |need| fetched(need).is_some_and(|e| matches!(e.source, Source::Disk | Source::Made));
+        let behind = |need: &Id| changed(*need) || self.is_stale(need);
+        fetched(id).is_none() && (self.stale.contains(id) || self.rows[id].needs.iter().any(behind))
+    }
+
+    /// Every asset that lies on the disk and is no target: name and files.
+    pub fn consumed(&self, targets: &[Id]) -> Vec<(&str, &[String])> {
+        let gone = self.entries.iter().filter(|(id, entry)| {
+            !targets.contains(id) && entry.source != Source::ToBeMade && !entry.consumed.is_empty()
+        });
+        gone.map(|(id, entry)| (self.rows[id].name.as_str(), entry.consumed.as_slice())).collect()
+    }
+
+    /// Files of a target that the user or an earlier run left, and that are not part of it any more.
+    pub fn outdated(&self, targets: &[Id]) -> Vec<&String> {
+        let targets = targets.iter().filter_map(|id| self.entries.get(id));
+        targets.flat_map(|e| e.consumed.iter().filter(|path| !e.files.contains_key(*path))).collect()
+    }
+
+    fn load(&mut self, id: Id, depth: usize) -> Result<(), CreateError> {
+        if self.entries.contains_key(id) {
+            return Ok(());
+        }
+        let mut dirty = self.stale.contains(id);
+        for need in self.rows[id].needs.clone() {
+            self.load(need, depth + 1)?;
+            let entry = &self.entries[need];
+            dirty |= entry.dirty || entry.source == Source::Disk;
+        }
+        let name = self.rows[id].name.clone();
+        let inside = |e: CreateError| e.within(&format!("failed to load asset {name:?}"));
+        let known = self.state.get(id);
+        let found = self.workshop.on_disk(id, known).map_err(inside)?;
+        let insisted = found.as_ref().is_some_and(|found| found.insisted);
+        let is_there = found.is_some();
+        let Found { files, consumed, .. } = found.unwrap_or_default();
+        let entry = |files, source, left_over| Entry { files, source, dirty, consumed, left_over };
+        let entry = if dirty && !insisted {
+            let left_over =
+                files.into_iter().filter(|(path, _)| !known.is_some_and(|k| k.contains_key(path)));
+            let left_over: Files = left_over.collect();
+            if is_there {
+                let indent = "  ".repeat(depth);
+                self.messages.push(Message {
+                    level: Level::Warning,
+                    text: format!(
+                        "{indent}Discarding the {name} that was provided in the target directory because its dependencies are \
+                         dirty and it needs to be regenerated"
+                    ),
+                });
+            }
+            entry(Files::new(), Source::ToBeMade, left_over)
+        } else if is_there && known != Some(&files) {
+            entry(files, Source::Disk, Files::new())
+        } else if let Some(known) = known {
+            entry(known.clone(), Source::State, Files::new())
+        } else {
+            entry(Files::new(), Source::ToBeMade, Files::new())
+        };
+        if entry.source != Source::ToBeMade {
+            self.workshop.check(id, &entry.files).map_err(inside)?;
+        }
+        self.entries.insert(id, entry);
+        Ok(())
+    }
+
+    fn fetch(&mut self, id: Id) -> Result<(), CreateError> {
+        if self.entries[id].source != Source::ToBeMade {
+            return Ok(());
+        }
+        let name = self.rows[id].name.clone();
+        for need in self.rows[id].needs.clone() {
+            self.fetch(need).map_err(|e| e.within(&format!("failed to fetch dependency of {name:?}")))?;
+        }
+        let made = self.workshop.make(id, &Made(&self.entries), &mut self.messages);
+        let mut files = made.map_err(|e| e.within(&format!("failed to generate asset {name:?}")))?;
+        if let Some(entry) = self.entries.get_mut(id) {
+            for (path, contents) in std::mem::take(&mut entry.left_over) {
+                files.entry(path).or_insert(contents);
+            }
+            (entry.files, entry.source) = (files, Source::Made);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Certificates renewed, everything else kept: the cluster stays the same one.
+//!
+//! A signer keeps its key, so that what it signed before stays good; a leaf gets a new one. root-ca and the machine-config
+//! server's certificate are in manifests that a user may have edited, and live for ten years: they are left as they are.
+
+use crate::graph::{self, Id};
+use crate::store::Files;
+use crate::{CreateError, expiry};
+use seedling_pki::{CertKey, table, validity};
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+
+pub fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<(), CreateError> {
+    let lasting = [graph::ROOT_CA, graph::MACHINE_CONFIG_SERVER];
+    for signer in table::SIGNERS.iter().filter(|s| !lasting.contains(&s.asset)) {
+        let [cert, key] = ["crt", "key"].map(|end| format!("tls/{}.{end}", signer.file));
+        let Some(files) = state.get_mut(&member(signer.asset)) else { continue };
+        let (Some(old_cert), Some(old_key)) = (files.get(&cert), files.get(&key)) else { continue };
+        let (from, until) = validity(old_cert)?;
+        // Half of its life is enough to grow a cluster with.
+        if until - now < (until - from) / 2 {
+            let old = CertKey { cert: old_cert.clone(), key: old_key.clone() };
+            files.insert(cert, signer.renew(&old, now)?.cert);
+        }
+    }
+    let leaves = table::LEAVES.iter().map(|leaf| leaf.asset).filter(|id| !lasting.contains(id));
+    let bundles = table::BUNDLES.iter().map(|bundle| bundle.asset);
+    let made_of_them = [
+        graph::KUBECONFIG_ADMIN,
+        graph::KUBECONFIG_INTERNAL,
+        graph::KUBECONFIG_KUBELET,
+        graph::KUBECONFIG_LOOPBACK,
+        graph::BOOTSTRAP,
+        graph::IN_PLACE,
+    ];
+    for id in leaves.chain(bundles).chain(made_of_them) {
+        state.remove(&member(id));
+    }
+    for (id, file) in lasting.into_iter().zip(["root-ca", "machine-config-server"]) {
+        let files = state.get(&member(id)).and_then(|files| files.get(&format!("tls/{file}.crt")));
+        files.map_or(Ok(()), |pem| expiry::still_good(file, pem, now))?;
+    }
+    Ok(())
+}
+
+fn member(id: Id) -> String {
+    format!("*{id}")
+}
