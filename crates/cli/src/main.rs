@@ -3,7 +3,9 @@
 mod commands;
 
 use clap::{Parser, Subcommand};
-use commands::{create, csr, helper, kubectl, lab, node, node_reissue, operator, release, version, wait_for};
+use commands::{
+    create, csr, helper, kubectl, lab, node, node_reissue, operator, probe, release, version, wait_for,
+};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -32,6 +34,8 @@ enum Command {
     /// Wait until a cluster has grown
     #[command(subcommand)]
     WaitFor(wait_for::WaitForCommand),
+    /// Write and read through the load balancer without retries, and report what failed or was lost
+    Probe(probe::ProbeArgs),
     /// List certificate signing requests: who asked for what, what became of it, and why
     Csr(csr::CsrArgs),
     /// Let a machine that was installed anew into the cluster again
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
             Command::Release(command) => done(release::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
+            Command::Probe(args) => probe::run(args).await,
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Kubectl(args) => kubectl::run(args),

@@ -8,6 +8,7 @@ pub mod boot_chain;
 mod down;
 mod helper;
 pub mod preflight;
+pub mod probe;
 mod processes;
 mod seed;
 mod spec;

@@ -6,6 +6,7 @@ pub mod lab;
 pub mod node;
 pub mod node_reissue;
 pub mod operator;
+pub mod probe;
 pub mod release;
 pub mod up;
 pub mod version;
