@@ -4,7 +4,7 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    create, csr, helper, kubectl, lab, node, node_reissue, operator, probe, release, version, wait_for,
+    chaos, create, csr, helper, kubectl, lab, node, node_reissue, operator, probe, release, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -36,6 +36,9 @@ enum Command {
     WaitFor(wait_for::WaitForCommand),
     /// Write and read through the load balancer without retries, and report what failed or was lost
     Probe(probe::ProbeArgs),
+    /// Strike processes and machines while clusters grow, and see whether anything is lost
+    #[command(subcommand)]
+    Chaos(chaos::ChaosCommand),
     /// List certificate signing requests: who asked for what, what became of it, and why
     Csr(csr::CsrArgs),
     /// Let a machine that was installed anew into the cluster again
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,
+            Command::Chaos(command) => chaos::run(command).await,
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Kubectl(args) => kubectl::run(args),

@@ -5,6 +5,7 @@
 //! look into the lab, repair it (`up` again) or remove it without a trace (`down`).
 
 pub mod boot_chain;
+pub mod chaos;
 mod down;
 mod helper;
 pub mod preflight;

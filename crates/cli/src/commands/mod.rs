@@ -1,3 +1,4 @@
+pub mod chaos;
 pub mod create;
 pub mod csr;
 pub mod helper;

@@ -5,7 +5,9 @@ use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt};
+use seedling_cluster::connect_without_retries;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -161,22 +163,25 @@ pub(super) async fn lister(client: Client, shared: Arc<Shared>, mut stop: watch:
 }
 
 /// One watch after the other, each from where the last one ended: nothing that was written may be missed.
-pub(super) async fn watcher(client: Client, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    let maps: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
-    // From the beginning of the namespace: "0" would be any state a server's cache happens to have.
+///
+/// Each on a connection of its own. A server that leaves ends the watch and then closes the connection; in HTTP/1.1 nothing
+/// tells a client that asks again at once that the second is about to come.
+pub(super) async fn watcher(kubeconfig: PathBuf, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     let mut version = String::new();
     let mut tick = every(OPEN_AGAIN_AFTER);
     while next(&mut tick, &mut stop).await {
         let at = now();
         let ended = tokio::select! {
-            ended = follow(&maps, &mut version, &shared) => ended,
+            ended = follow(&kubeconfig, &mut version, &shared) => ended,
             _ = stop.wait_for(|stop| *stop) => return,
         };
         shared.ended(Verb::Watch, at, None, ended.err());
     }
 }
 
-async fn follow(maps: &Api<ConfigMap>, version: &mut String, shared: &Shared) -> Result<(), String> {
+async fn follow(kubeconfig: &Path, version: &mut String, shared: &Shared) -> Result<(), String> {
+    let client = connect_without_retries(kubeconfig).await.map_err(|e| e.to_string())?;
+    let maps: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
     if version.is_empty() {
         let list = ask(maps.list_metadata(&ListParams::default())).await?;
         shared.state().log.watched.extend(numbers(&list.items));

@@ -112,7 +112,7 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     tasks.spawn(writer(client().await?, shared.clone(), stop.clone()));
     tasks.spawn(clients::getter(client().await?, shared.clone(), stop.clone()));
     tasks.spawn(clients::lister(client().await?, shared.clone(), stop.clone()));
-    tasks.spawn(clients::watcher(client().await?, shared.clone(), stop));
+    tasks.spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), stop));
     while tasks.join_next().await.is_some() {}
     let mut log = shared.take_log();
     log.to = clients::now();
