@@ -4,7 +4,8 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    chaos, create, csr, helper, kubectl, lab, node, node_reissue, operator, probe, release, version, wait_for,
+    chaos, create, csr, helper, kubectl, lab, node, node_reissue, operator, probe, release, timeline,
+    version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     /// Strike processes and machines while clusters grow, and see whether anything is lost
     #[command(subcommand)]
     Chaos(chaos::ChaosCommand),
+    /// Show where the time of a lab's bring-up went, with the critical path marked
+    Timeline(timeline::TimelineArgs),
     /// List certificate signing requests: who asked for what, what became of it, and why
     Csr(csr::CsrArgs),
     /// Let a machine that was installed anew into the cluster again
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,
             Command::Chaos(command) => chaos::run(command).await,
+            Command::Timeline(args) => done(timeline::run(args)),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Kubectl(args) => kubectl::run(args),

@@ -217,21 +217,30 @@ impl Round<'_> {
             self.keep_journals(lab).await;
         }
         let seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
-        let outcomes: Vec<_> =
-            (self.cases.iter().zip(&strikes)).map(|(c, s)| self.outcome(c, s, &seen, seconds)).collect();
+        let any_struck = strikes.iter().any(Result::is_ok);
+        let outcomes: Vec<_> = (self.cases.iter().zip(&strikes))
+            .map(|(c, s)| self.outcome(c, s, judge(s, any_struck, &seen), &seen, seconds))
+            .collect();
         if self.args.output == Format::Table {
             outcomes.iter().for_each(say);
         }
         Ok(outcomes)
     }
 
-    fn outcome(&self, case: &Case, strike: &Result<String, String>, seen: &Seen, seconds: f64) -> Outcome {
+    fn outcome(
+        &self,
+        case: &Case,
+        strike: &Result<String, String>,
+        verdict: Verdict,
+        seen: &Seen,
+        seconds: f64,
+    ) -> Outcome {
         let report = seen.report.clone().unwrap_or_default();
         Outcome {
             id: case.to_string(),
             round: self.number,
             seconds,
-            verdict: judge(strike, seen),
+            verdict,
             struck: strike.clone().unwrap_or_else(|why| why),
             failed_requests: report.failures.len(),
             longest_window_millis: report.windows.iter().map(|w| w.millis).max().unwrap_or_default(),

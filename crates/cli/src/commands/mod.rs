@@ -9,6 +9,7 @@ pub mod node_reissue;
 pub mod operator;
 pub mod probe;
 pub mod release;
+pub mod timeline;
 pub mod up;
 pub mod version;
 pub mod wait_for;

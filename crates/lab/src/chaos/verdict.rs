@@ -24,19 +24,19 @@ pub enum Verdict {
     Missed(String),
 }
 
-/// Of one case: how its strike went, and what became of the cluster.
-pub fn judge(strike: &Result<String, String>, seen: &Seen) -> Verdict {
-    if let Some(why) = whole(seen) {
-        return Verdict::Red(why);
-    }
-    match strike {
-        Ok(_) => Verdict::Green,
-        Err(why) => Verdict::Missed(why.clone()),
+/// Of one case: how its strike went, and what became of the cluster. One that did not get its turn before others of its
+/// bring-up broke the cluster proves nothing; a cluster that broke without any strike is everybody's.
+pub fn judge(strike: &Result<String, String>, any_struck: bool, seen: &Seen) -> Verdict {
+    match (strike, broken(seen)) {
+        (Ok(_), None) => Verdict::Green,
+        (Ok(_), Some(why)) => Verdict::Red(why),
+        (Err(_), Some(why)) if !any_struck => Verdict::Red(why),
+        (Err(why), _) => Verdict::Missed(why.clone()),
     }
 }
 
 /// What is wrong, if anything.
-fn whole(seen: &Seen) -> Option<String> {
+fn broken(seen: &Seen) -> Option<String> {
     if let Some(why) = &seen.not_grown {
         return Some(why.clone());
     }
@@ -64,13 +64,15 @@ mod tests {
             etcd_clusters: ["1".to_string()].into(),
         };
         let lost = Report { lost: vec![4], ..Report::default() };
-        let red = |seen: Seen| matches!(judge(&struck, &seen), Verdict::Red(_));
-        assert_eq!(judge(&struck, &well()), Verdict::Green);
-        assert_eq!(judge(&missed, &well()), Verdict::Missed("no etcd".into()));
+        let red = |seen: Seen| matches!(judge(&struck, true, &seen), Verdict::Red(_));
+        assert_eq!(judge(&struck, true, &well()), Verdict::Green);
+        assert_eq!(judge(&missed, true, &well()), Verdict::Missed("no etcd".into()));
         assert!(red(Seen { not_grown: Some("no progress".into()), ..well() }));
         assert!(red(Seen { report: None, ..well() }));
         assert!(red(Seen { report: Some(lost), ..well() }));
         assert!(red(Seen { etcd_clusters: ["1".to_string(), "2".to_string()].into(), ..well() }));
-        assert!(matches!(judge(&missed, &Seen { report: None, ..well() }), Verdict::Red(_)));
+        let broken = Seen { report: None, ..well() };
+        assert!(matches!(judge(&missed, true, &broken), Verdict::Missed(_)));
+        assert!(matches!(judge(&missed, false, &broken), Verdict::Red(_)));
     }
 }
