@@ -40,6 +40,12 @@ impl Shared {
         std::mem::take(&mut self.state().log)
     }
 
+    /// How many acknowledged writes the watch has not told of.
+    pub(super) fn untold(&self) -> usize {
+        let state = self.state();
+        state.acknowledged.difference(&state.log.watched).count()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }

@@ -30,6 +30,8 @@ pub const NAMESPACE: &str = "seedling-probe";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A cluster that is whole answers at the end, when what was written is counted.
 const COUNT_WITHIN: Duration = Duration::from_secs(60);
+/// A watch whose server was killed a moment before the end is opened again, and goes on from where it was.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -111,9 +113,19 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     let client = async || connect_without_retries(&options.kubeconfig).await;
     tasks.spawn(writer(client().await?, shared.clone(), stop.clone()));
     tasks.spawn(clients::getter(client().await?, shared.clone(), stop.clone()));
-    tasks.spawn(clients::lister(client().await?, shared.clone(), stop.clone()));
-    tasks.spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), stop));
+    tasks.spawn(clients::lister(client().await?, shared.clone(), stop));
+    let (enough, told) = watch::channel(false);
+    let watcher = tokio::spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), told));
     while tasks.join_next().await.is_some() {}
+    // What it has not told by then is missing, and the report says so.
+    let condition = Condition::new("the watch to tell of every write", TOLD_WITHIN, "see the report");
+    let _ = wait_for(&condition, Duration::from_millis(50), async || match shared.untold() {
+        0 => Probe::Met(()),
+        _ => Probe::Unmet("not all yet".into()),
+    })
+    .await;
+    enough.send_replace(true);
+    let _ = watcher.await;
     let mut log = shared.take_log();
     log.to = clients::now();
     log.present = count(&options.kubeconfig).await?;
