@@ -183,7 +183,7 @@ fn chosen(args: &HandoffArgs, seed: u64, steps: &[Step]) -> Result<Vec<Case>> {
 
 /// Of the bring-up that is being struck.
 enum Now {
-    At(Progress),
+    At(Box<Progress>),
     Over,
 }
 
@@ -278,7 +278,7 @@ impl Round<'_> {
                         break status;
                     }
                     _ = look.tick() => if let Ok(lab) = self.labs.open(&self.args.name) {
-                        progress.send_replace(Some(Now::At(Progress::of(lab))));
+                        progress.send_replace(Some(Now::At(Box::new(Progress::of(lab)))));
                     }
                 }
             }

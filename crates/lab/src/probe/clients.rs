@@ -135,7 +135,8 @@ pub(super) async fn getter(client: Client, shared: Arc<Shared>, mut stop: watch:
         let wanted = {
             let state = shared.state();
             let all = &state.acknowledged;
-            if turn % 2 == 0 { all.last() } else { all.iter().nth(turn / 2 % all.len().max(1)) }.copied()
+            if turn.is_multiple_of(2) { all.last() } else { all.iter().nth(turn / 2 % all.len().max(1)) }
+                .copied()
         };
         let Some(wanted) = wanted else { continue };
         let at = now();
