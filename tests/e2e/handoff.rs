@@ -126,6 +126,24 @@ fn record(lab: &Lab) -> Result<Vec<Value>> {
     Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
 }
 
+/// Longer than this the API may not fail, and only while etcd's lead moves.
+const LEADER_TRANSFER_MILLIS: i64 = 300;
+
+/// What the prober saw beside the bring-up, without retries.
+pub fn lost_nothing(lab: &Lab) -> Result<()> {
+    let report: Value = serde_json::from_slice(&std::fs::read(lab.dir().join("probe.json"))?)?;
+    let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    ensure!(report["acknowledged"].as_u64() > Some(100), "hardly anything was written: {report:#}");
+    ensure!(list("lost").is_empty() && list("unwatched").is_empty(), "{report:#}");
+    ensure!(list("clusters").len() == 1, "{}", report["clusters"]);
+    for window in list("windows") {
+        let in_transfer = window["stage"].as_str().is_some_and(|s| s.contains("bootstrapping to complete"));
+        let short = window["millis"].as_i64().is_some_and(|ms| ms <= LEADER_TRANSFER_MILLIS);
+        ensure!(in_transfer && short, "requests failed: {window}\n{:#}", report["failures"]);
+    }
+    Ok(())
+}
+
 /// Without a warning, while it waits for the masters.
 pub fn kill_bootkube(lab: &Lab) -> Result<()> {
     wait("bootkube to be at cb-bootstrap", Duration::from_secs(180), || {

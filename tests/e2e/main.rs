@@ -91,7 +91,7 @@ fn finish(up: Child) -> Result<()> {
 /// Images seeded: the run that everything else is asked of.
 fn seeded(suite: &mut Suite) {
     let lab = Lab { name: "e2e".into() };
-    let up = match start(&lab, &[]) {
+    let up = match start(&lab, &["--probe"]) {
         Ok(up) => up,
         Err(e) => {
             suite.check("lab_up_starts", || Err(e));
@@ -106,6 +106,7 @@ fn seeded(suite: &mut Suite) {
         diagnose(&lab);
         return;
     }
+    suite.check("nothing_was_lost_on_the_way", || handoff::lost_nothing(&lab));
     machine::checks(suite, &lab);
     handoff::checks(suite, &lab);
     clients::checks(suite, &lab);

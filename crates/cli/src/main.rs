@@ -4,8 +4,8 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    certs, create, csr, explain, graph, helper, init, kubectl, lab, node, node_reissue, operator, release,
-    version, wait_for,
+    certs, chaos, create, csr, explain, graph, helper, init, kubectl, lab, node, node_reissue, operator,
+    probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -44,6 +44,13 @@ enum Command {
     /// Wait until a cluster has grown
     #[command(subcommand)]
     WaitFor(wait_for::WaitForCommand),
+    /// Write and read through the load balancer without retries, and report what failed or was lost
+    Probe(probe::ProbeArgs),
+    /// Strike processes and machines while clusters grow, and see whether anything is lost
+    #[command(subcommand)]
+    Chaos(chaos::ChaosCommand),
+    /// Show where the time of a lab's bring-up went, with the critical path marked
+    Timeline(timeline::TimelineArgs),
     /// List certificate signing requests: who asked for what, what became of it, and why
     Csr(csr::CsrArgs),
     /// Let a machine that was installed anew into the cluster again
@@ -86,6 +93,9 @@ fn main() -> ExitCode {
             Command::Release(command) => done(release::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
+            Command::Probe(args) => probe::run(args).await,
+            Command::Chaos(command) => chaos::run(command).await,
+            Command::Timeline(args) => done(timeline::run(args)),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Kubectl(args) => kubectl::run(args),

@@ -23,6 +23,16 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> 
     }
 }
 
+/// For those who want to see every failure: an answer of 429, 503 or 504 is an error at once.
+pub async fn connect_without_retries(kubeconfig: &Path) -> Result<Client, ClusterError> {
+    let name = kubeconfig.display().to_string();
+    let read = Kubeconfig::read_from(kubeconfig).map_err(|e| error(&name, e))?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(read, &options).await.map_err(|e| error(&name, e))?;
+    config.default_retry = false;
+    client(config, &name)
+}
+
 pub async fn connect_yaml(kubeconfig: &str) -> Result<Client, ClusterError> {
     let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|e| error("given", e))?;
     from_kubeconfig(parsed, "given").await

@@ -100,7 +100,9 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str) -> Vec<String
         ("service-account-issuer", "https://kubernetes.default.svc".into()),
         ("service-cluster-ip-range", config.service_network.to_string()),
         ("shutdown-delay-duration", format!("{SHUTDOWN_DELAY_SECONDS}s")),
-        ("shutdown-send-retry-after", "true".into()),
+        // With it, an open connection gets one 429 at the end of the delay, an error for whoever does not retry. Without it,
+        // idle connections are closed, requests end, and the load balancer has long sent new connections elsewhere.
+        ("shutdown-send-retry-after", "false".into()),
         ("shutdown-watch-termination-grace-period", "2s".into()),
         ("tls-min-version", "VersionTLS12".into()),
     ]));

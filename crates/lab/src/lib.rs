@@ -5,9 +5,11 @@
 //! look into the lab, repair it (`up` again) or remove it without a trace (`down`).
 
 pub mod boot_chain;
+pub mod chaos;
 mod down;
 mod helper;
 pub mod preflight;
+pub mod probe;
 mod processes;
 mod seed;
 mod spec;
@@ -20,7 +22,7 @@ pub use boot_chain::{Position, boot_chain};
 pub use down::down;
 pub use seed::seed;
 pub use spec::{HELPER, LabSpec, check_name, default_inventory};
-pub use status::{NodeStatus, Status, status};
+pub use status::{NodeStatus, Status, read_events, status};
 pub use store::{Lab, Labs, Record};
 pub use up::{Options, up};
 

@@ -120,16 +120,29 @@ pub async fn remove(path: &str) -> Result<(), MachineError> {
 }
 
 fn kill_members(group: &Path) {
-    let members = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // 0 stands for a process that cannot be seen from here, and to `kill` for ourselves.
-    for pid in members.lines().filter_map(|l| l.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+    for pid in members(group) {
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
     }
+}
+
+/// Every process of a node, by its number outside.
+pub fn processes(path: &str) -> Vec<i32> {
+    // A process is in every tree; one that has some of them is enough.
+    let groups = trees().into_iter().map(|tree| tree.join(path.trim_start_matches('/')));
+    groups.map(|group| members(&group)).max_by_key(Vec::len).unwrap_or_default()
+}
+
+fn members(group: &Path) -> Vec<i32> {
+    let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 stands for a process that cannot be seen from here, and to `kill` for ourselves.
+    let mut pids: Vec<_> =
+        listed.lines().filter_map(|l| l.parse::<i32>().ok()).filter(|pid| *pid > 1).collect();
     for entry in fs::read_dir(group).into_iter().flatten().filter_map(Result::ok) {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            kill_members(&entry.path());
+            pids.extend(members(&entry.path()));
         }
     }
+    pids
 }
 
 /// Removes the lab's group, and the one of all labs if this was the last.

@@ -135,6 +135,21 @@ impl Machine {
         self.runc(&["pause", &self.name]).await.map(drop)
     }
 
+    /// Pulls its network cable, or puts it back.
+    pub async fn plug(&self, plugged: bool) -> Result<(), MachineError> {
+        Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await
+    }
+
+    /// What runs on it: numbers as seen from outside, and arguments.
+    pub fn processes(&self) -> Vec<(i32, Vec<String>)> {
+        let arguments = |pid: i32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let text = String::from_utf8_lossy(&line).into_owned();
+            Some((pid, text.split_terminator('\0').map(str::to_string).collect()))
+        };
+        cgroup::processes(&self.cgroup()).into_iter().filter_map(arguments).collect()
+    }
+
     pub async fn inspect(&self) -> Result<Inspection, MachineError> {
         #[derive(Deserialize)]
         struct State {

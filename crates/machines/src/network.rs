@@ -65,6 +65,12 @@ impl Network {
         run_with("ip", &["-n", &bridge_side, "-batch", "-"], &plug).await.map(drop)
     }
 
+    /// Pulls the node's cable, or puts it back.
+    pub async fn plug(&self, node: &str, mac: &str, plugged: bool) -> Result<(), MachineError> {
+        let state = if plugged { "up" } else { "down" };
+        run("ip", ["-n", &self.namespace(), "link", "set", &port_name(node, mac), state]).await.map(drop)
+    }
+
     /// A new namespace in place of the old: a machine that boots has forgotten its routes, bridges and firewall.
     pub async fn renew_node(&self, node: &str, mac: &str) -> Result<(), MachineError> {
         let bridge_side = self.namespace();

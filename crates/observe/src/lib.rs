@@ -4,6 +4,7 @@
 //! which exit code it is.
 
 pub mod console;
+pub mod timeline;
 pub mod wait;
 
 pub use console::{Console, Level};

@@ -2,17 +2,28 @@
 
 use crate::{Context, Outcome};
 use anyhow::Result;
-use seedling_cluster::etcd::Etcd;
+use seedling_cluster::ClusterError;
+use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
-use seedling_types::ports;
+use seedling_types::{paths, ports};
 use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::{Instant, timeout};
+
+/// Written when etcd had a leader for the first time. Before that nobody can have written anything to it: the API server
+/// is started in a later stage.
+const FOUNDED: &str = "etcd-founded";
+/// Much more than etcd needs. Too short a time costs a restart, no data.
+const FOUNDS_WITHIN: Duration = Duration::from_secs(15);
+/// An etcd without a leader listens, but accepts nobody.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 pub const STAGE: Stage = Stage {
     name: "wait-for-etcd",
     done: None,
     why: "an API server that finds no etcd gives up after 20 s and is started again ever more slowly",
     reads: &["tls/etcd-client.*"],
-    writes: &[],
+    writes: &["etcd-founded"],
     check: "etcd on localhost:2379 has a leader",
 };
 
@@ -25,18 +36,79 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         Duration::from_secs(600),
         "crictl ps -a --name etcd; crictl logs of the last one",
     );
+    let founded = c.dir(FOUNDED);
+    let mut patience = Patience { since: Instant::now(), lasts: FOUNDS_WITHIN };
     wait_for(&condition, Duration::from_millis(100), async || {
-        let status = match Etcd::connect(&endpoints, &tls).await {
-            Ok(mut etcd) => etcd.status().await,
-            Err(e) => Err(e),
+        let seen = match timeout(ANSWERS_WITHIN, leader(&endpoints, &tls)).await {
+            Ok(Ok(true)) => return Probe::Met(()),
+            Ok(Ok(false)) => "no leader".into(),
+            Ok(Err(e)) => e.to_string(),
+            Err(_) => format!("no answer for {ANSWERS_WITHIN:?}"),
         };
-        match status {
-            Ok(status) if status.leader != 0 => Probe::Met(()),
-            Ok(_) => Probe::Unmet("no leader".into()),
-            Err(e) => Probe::Unmet(e.to_string()),
+        if !founded.exists() && patience.is_over() {
+            return Probe::Unmet(found_anew(c).await);
         }
+        Probe::Unmet(seen)
     })
     .await?;
+    c.write(&founded, "", 0o600)?;
     println!("etcd cluster up.");
     Ok(Outcome::Done)
+}
+
+async fn leader(endpoints: &[String], tls: &EtcdTls) -> Result<bool, ClusterError> {
+    Ok(Etcd::connect(endpoints, tls).await?.status().await?.leader != 0)
+}
+
+/// Each try longer than the one before: on a slow machine it is etcd that needs the time.
+struct Patience {
+    since: Instant,
+    lasts: Duration,
+}
+
+impl Patience {
+    fn is_over(&mut self) -> bool {
+        let over = self.since.elapsed() >= self.lasts;
+        if over {
+            *self = Self { since: Instant::now(), lasts: self.lasts * 2 };
+        }
+        over
+    }
+}
+
+/// An etcd that was killed after it made its log and before it wrote its member list into it starts for ever with neither
+/// members nor a leader. Nothing is lost with such data: it was never founded, and no API server has been started on it.
+async fn found_anew(c: &Context) -> String {
+    let data = c.path(paths::ETCD_DATA);
+    let half_made = data.join("half-made");
+    let _ = std::fs::remove_dir_all(&half_made);
+    if std::fs::rename(data.join("member"), &half_made).is_err() {
+        return "etcd has not begun".into();
+    }
+    // The kubelet starts it again, with an empty directory.
+    let stopped = async {
+        let listed = Command::new("crictl").args(["ps", "-q", "--name", "^etcd$"]).output().await?;
+        let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
+        Command::new("crictl").args(["stop", "--timeout", "0"]).args(ids.split_whitespace()).output().await
+    };
+    let _ = std::fs::remove_dir_all(&half_made);
+    match stopped.await {
+        Ok(_) => "etcd had begun and not founded its cluster: it starts again, from nothing".into(),
+        Err(e) => format!("crictl: {e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_doubles() {
+        let mut patience = Patience { since: Instant::now(), lasts: FOUNDS_WITHIN };
+        for tries in [1, 2, 4] {
+            assert!(!patience.is_over());
+            tokio::time::advance(FOUNDS_WITHIN * tries).await;
+            assert!(patience.is_over(), "after {tries} times the first");
+        }
+    }
 }

@@ -36,6 +36,9 @@ pub struct UpArgs {
     /// Let the machine-config server answer whoever reaches it, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     pub open: bool,
+    /// Probe the API meanwhile (see `seedling probe`), into the lab's probe.json; a lost write fails the bring-up
+    #[arg(long)]
+    pub probe: bool,
 }
 
 #[derive(Args, Clone, Debug)]

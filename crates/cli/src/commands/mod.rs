@@ -1,5 +1,6 @@
 mod ask;
 pub mod certs;
+pub mod chaos;
 pub mod create;
 pub mod csr;
 pub mod explain;
@@ -11,7 +12,9 @@ pub mod lab;
 pub mod node;
 pub mod node_reissue;
 pub mod operator;
+pub mod probe;
 pub mod release;
+pub mod timeline;
 pub mod up;
 pub mod version;
 pub mod wait_for;

@@ -1,13 +1,14 @@
 //! `seedling lab up`: release → assets → machines → a cluster that works, with a line for each thing that happened.
 
 use super::lab::{UpArgs, inventory, up_machines};
+use super::probe::{RATE, beside, write_report};
 use super::release::ensure_release;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use seedling_assets::{Level, Target, lab_kubeconfig};
+use seedling_lab::probe::BringUp as Times;
 use seedling_lab::{Lab, Labs};
-use seedling_steps::{Condition, Entry, Phase, Probe, stage_seconds, wait_for, write_atomic};
+use seedling_steps::{Condition, Phase, Probe, stage_seconds, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory, Role};
-use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,14 +18,6 @@ const INSTALL_CONFIG: &str = include_str!("up/install-config.yaml");
 /// When nothing moves for this long the bring-up has failed; a slow machine still moves.
 const NO_PROGRESS: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(250);
-
-/// What happened when, in seconds since the machines were switched on.
-#[derive(Default, Serialize)]
-struct Times {
-    milestones: Vec<(String, f64)>,
-    /// bootkube's, and how long each took.
-    stages: Vec<(String, f64)>,
-}
 
 struct BringUp {
     lab: Lab,
@@ -50,10 +43,23 @@ pub async fn run(args: UpArgs) -> Result<()> {
     let lab = up_machines(&args, domain.clone(), inventory, assets, release, seed_store).await?;
     let kubeconfig = write_kubeconfig(&lab, &domain)?;
     let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
-    let mut bring_up = BringUp { lab, started, times: Times::default(), client };
-    bring_up.reached("machines switched on");
-    bring_up.grow().await?;
+    let since = i64::try_from(started.elapsed().as_millis()).unwrap_or_default();
+    let times = Times { started_unix_millis: seedling_lab::probe::now() - since, ..Times::default() };
+    let mut bring_up = BringUp { lab, started, times, client };
+    bring_up.reached("machines switched on")?;
+    let (grown, probed) = match args.probe {
+        true => {
+            let (grown, log) = beside(&kubeconfig, RATE, bring_up.grow()).await;
+            // What was probed up to a failure helps to find it.
+            (grown, Some(log.map_err(Into::into).and_then(|log| write_report(&log, &bring_up.lab))))
+        }
+        false => (bring_up.grow().await, None),
+    };
+    grown?;
     bring_up.finish()?;
+    if let Some(report) = probed.transpose()? {
+        ensure!(report.kept_everything(), "the prober misses what it wrote: {}", report.summary());
+    }
     println!("export KUBECONFIG={}", kubeconfig.display());
     Ok(())
 }
@@ -102,10 +108,17 @@ fn write_kubeconfig(lab: &Lab, domain: &ClusterDomain) -> Result<PathBuf> {
 }
 
 impl BringUp {
-    fn reached(&mut self, milestone: &str) {
+    /// Written down at once: others follow the bring-up by it.
+    fn reached(&mut self, milestone: &str) -> Result<()> {
         let seconds = self.started.elapsed().as_secs_f64();
         eprintln!("{seconds:7.1}s  {milestone}");
         self.times.milestones.push((milestone.into(), (seconds * 1000.0).round() / 1000.0));
+        self.save()
+    }
+
+    fn save(&self) -> Result<()> {
+        let json = serde_json::to_vec_pretty(&self.times)?;
+        Ok(write_atomic(&self.lab.bring_up_file(), json, 0o644)?)
     }
 
     async fn grow(&mut self) -> Result<()> {
@@ -122,7 +135,7 @@ impl BringUp {
         .await?;
         if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
             self.lab.machine(&bootstrap.name)?.cut_off().await?;
-            self.reached("bootstrap node switched off");
+            self.reached("bootstrap node switched off")?;
         }
         self.wait("all operators to have finished", async |c| install_complete(c).await).await
     }
@@ -142,42 +155,31 @@ impl BringUp {
         })
         .await;
         match met {
-            Ok(seen) => {
-                self.reached(&format!("{what}: {seen}"));
-                Ok(())
-            }
+            Ok(seen) => self.reached(&format!("{what}: {seen}")),
             Err(unmet) => bail!("{unmet}\n{}", chains(&self.lab).await),
         }
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.times.stages = stage_seconds(&bootkube_record(&self.lab).unwrap_or_default());
+        self.times.stages = stage_seconds(&self.lab.bootkube_record());
         eprintln!("bootkube's stages:");
         for (stage, seconds) in &self.times.stages {
             eprintln!("{seconds:7.1}s  {stage}");
         }
-        let path = self.lab.dir.join("bring-up.json");
-        write_atomic(&path, serde_json::to_vec_pretty(&self.times)?, 0o644)?;
+        self.save()?;
         eprintln!(
             "{:7.1}s  the cluster has grown; times are in {}",
             self.started.elapsed().as_secs_f64(),
-            path.display()
+            self.lab.bring_up_file().display()
         );
         Ok(())
     }
 }
 
-/// bootkube's record on the bootstrap machine's disk.
-fn bootkube_record(lab: &Lab) -> Option<Vec<Entry>> {
-    let bootstrap = lab.record.spec.inventory.bootstrap()?;
-    let path = lab.machine(&bootstrap.name).ok()?.on_disk("/var/log/openshift/bootkube.json");
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-}
-
 /// What bootkube is at.
 fn stage(lab: &Lab) -> String {
     let record = || -> Option<String> {
-        let entries = bootkube_record(lab)?;
+        let entries = lab.bootkube_record();
         let last = entries.last()?;
         Some(match (last.phase, &last.stage) {
             (Phase::StageStart, Some(stage)) => format!("bootkube is at {stage}"),
@@ -220,7 +222,7 @@ async fn bootstrap_complete(client: &kube::Client) -> Result<Option<String>> {
     Ok(map.filter(|m| m["data"]["status"] == "complete").map(|_| "complete".into()))
 }
 
-async fn install_complete(client: &kube::Client) -> Result<Option<String>> {
+pub async fn install_complete(client: &kube::Client) -> Result<Option<String>> {
     let Some(version) =
         seedling_cluster::get(client, "config.openshift.io/v1", "ClusterVersion", None, "version").await?
     else {

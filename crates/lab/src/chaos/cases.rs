@@ -1,0 +1,267 @@
+//! Which trouble, where and when: the list of cases, and how they share bring-ups. Pure.
+
+use super::{Dice, Step};
+use seedling_types::Inventory;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Victim {
+    Bootkube,
+    Kubelet,
+    Etcd,
+    Apiserver,
+    Operator,
+    Node,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    Kill,
+    Freeze,
+    CutNetwork,
+    FillDisk,
+    SlowDisk,
+}
+
+impl Victim {
+    pub const ALL: [Victim; 6] = {
+        use Victim::*;
+        [Bootkube, Kubelet, Etcd, Apiserver, Operator, Node]
+    };
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Victim::Bootkube => "bootkube",
+            Victim::Kubelet => "kubelet",
+            Victim::Etcd => "etcd",
+            Victim::Apiserver => "apiserver",
+            Victim::Operator => "operator",
+            Victim::Node => "node",
+        }
+    }
+
+    /// The first and the last step at which it is there to be struck, on the bootstrap node and on a master.
+    fn lives(self, bootstrap: bool) -> Option<(&'static str, &'static str)> {
+        match (self, bootstrap) {
+            (Victim::Bootkube, true) => Some(("openshift-manifests", "check-api-int-url")),
+            (Victim::Kubelet, true) => Some(("openshift-manifests", "bootstrap-complete")),
+            (Victim::Etcd, true) => Some(("wait-for-etcd", "bootstrap-complete")),
+            (Victim::Apiserver, true) => Some(("api-answers", "etcd-carried")),
+            (Victim::Node, true) => Some(("machines-on", "bootstrap-complete")),
+            (Victim::Kubelet, false) => Some(("ignition-applied", "member-removed")),
+            (Victim::Etcd, false) => Some(("etcd-manifest", "member-removed")),
+            (Victim::Apiserver, false) => Some(("kube-apiserver-manifest", "member-removed")),
+            (Victim::Operator, false) => Some(("masters-joined", "member-removed")),
+            (Victim::Node, false) => Some(("machines-on", "member-removed")),
+            (Victim::Bootkube, false) | (Victim::Operator, true) => None,
+        }
+    }
+}
+
+impl Fault {
+    const ALL: [Fault; 5] = [Fault::Kill, Fault::Freeze, Fault::CutNetwork, Fault::FillDisk, Fault::SlowDisk];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fault::Kill => "kill",
+            Fault::Freeze => "freeze",
+            Fault::CutNetwork => "cut-network",
+            Fault::FillDisk => "fill-disk",
+            Fault::SlowDisk => "slow-disk",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    pub victim: Victim,
+    pub fault: Fault,
+    /// The machine.
+    pub on: String,
+    /// The step's id.
+    pub step: String,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}.{}.{}@{}", self.fault.as_str(), self.victim.as_str(), self.on, self.step)
+    }
+}
+
+impl Case {
+    /// From its id.
+    pub fn parse(id: &str, steps: &[Step], inventory: &Inventory) -> Result<Self, String> {
+        let wrong = || format!("{id:?} is no case: they look like kill.etcd.master-0@etcd-carried");
+        let (what, step) = id.split_once('@').ok_or_else(wrong)?;
+        let [fault, victim, on] = what.split('.').collect::<Vec<_>>().try_into().map_err(|_| wrong())?;
+        let fault = Fault::ALL.into_iter().find(|f| f.as_str() == fault).ok_or_else(wrong)?;
+        let victim = Victim::ALL.into_iter().find(|v| v.as_str() == victim).ok_or_else(wrong)?;
+        let on = inventory.by_name(on).ok_or_else(|| format!("there is no machine {on:?}"))?;
+        let step = steps.iter().find(|s| s.id == step).ok_or_else(|| format!("there is no step {step:?}"))?;
+        match super::refusal(victim, fault) {
+            Some(why) => Err(why.into()),
+            None => Ok(Self { victim, fault, on: on.name.clone(), step: step.id.clone() }),
+        }
+    }
+}
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub victims: Vec<Victim>,
+    pub fault: Fault,
+    /// Else bootstrap, and a master that the seed chooses.
+    pub on: Option<String>,
+    /// Else one step, that the seed chooses, for each victim and machine.
+    pub every_step: bool,
+    pub seed: u64,
+    /// At most so many, chosen by the seed.
+    pub at_most: Option<usize>,
+}
+
+/// In the order of the steps.
+pub fn cases(selection: &Selection, steps: &[Step], bootstrap: &str, masters: &[String]) -> Vec<Case> {
+    let mut dice = Dice::new(selection.seed);
+    let mut chosen: Vec<(usize, Case)> = Vec::new();
+    for victim in &selection.victims {
+        for is_bootstrap in [true, false] {
+            let Some((first, last)) = victim.lives(is_bootstrap) else { continue };
+            let at = |id: &str| steps.iter().position(|s| s.id == id);
+            let (Some(first), Some(last)) = (at(first), at(last)) else { continue };
+            let mut alive: Vec<usize> = (first..=last).collect();
+            if !selection.every_step {
+                alive = vec![alive[dice.roll(alive.len())]];
+            }
+            for step in alive {
+                let machine = if is_bootstrap { bootstrap } else { &masters[dice.roll(masters.len())] };
+                let on = match &selection.on {
+                    Some(on) if (on == bootstrap) != is_bootstrap => continue,
+                    Some(on) => on.clone(),
+                    None => machine.to_string(),
+                };
+                let step_id = steps[step].id.clone();
+                chosen.push((step, Case { victim: *victim, fault: selection.fault, on, step: step_id }));
+            }
+        }
+    }
+    while chosen.len() > selection.at_most.unwrap_or(usize::MAX) {
+        chosen.remove(dice.roll(chosen.len()));
+    }
+    chosen.sort_by_key(|(step, _)| *step);
+    chosen.into_iter().map(|(_, case)| case).collect()
+}
+
+/// Strikes on one process in one bring-up: each costs its restart, and a bring-up must still end.
+const OF_ONE_VICTIM: usize = 8;
+const IN_ONE_ROUND: usize = 16;
+
+/// Cases that share a bring-up: one a step, and a machine that goes down has one of its own.
+pub fn rounds(cases: &[Case]) -> Vec<Vec<Case>> {
+    let mut rounds: Vec<Vec<Case>> = Vec::new();
+    for case in cases {
+        let alone = |c: &Case| c.victim == Victim::Node || c.fault == Fault::CutNetwork;
+        let fits = |round: &&mut Vec<Case>| {
+            let same = round.iter().filter(|c| (c.victim, &c.on) == (case.victim, &case.on)).count();
+            round.len() < IN_ONE_ROUND
+                && same < OF_ONE_VICTIM
+                && !round.iter().any(|c| c.step == case.step || alone(c))
+        };
+        let open = if alone(case) { None } else { rounds.iter_mut().find(fits) };
+        match open {
+            Some(round) => round.push(case.clone()),
+            None => rounds.push(vec![case.clone()]),
+        }
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::steps;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const STAGES: [&str; 6] = [
+        "openshift-manifests",
+        "etcd-bootstrap",
+        "wait-for-etcd",
+        "cb-bootstrap",
+        "wait-for-ceo",
+        "check-api-int-url",
+    ];
+
+    fn selection(victims: &[Victim], every_step: bool) -> Selection {
+        Selection {
+            victims: victims.into(),
+            fault: Fault::Kill,
+            on: None,
+            every_step,
+            seed: 7,
+            at_most: None,
+        }
+    }
+
+    fn list(selection: &Selection) -> Vec<Case> {
+        let masters = ["master-0", "master-1", "master-2"].map(String::from);
+        cases(selection, &steps(STAGES), "bootstrap", &masters)
+    }
+
+    #[test]
+    fn every_step_of_a_victims_life_is_a_case() {
+        let of = |victim| list(&selection(&[victim], true));
+        let bootkube = of(Victim::Bootkube);
+        assert_eq!(bootkube.len(), 13, "six stages, and the seven steps of the longest");
+        assert!(bootkube.iter().all(|c| c.on == "bootstrap"));
+        assert_eq!(bootkube[0].to_string(), "kill.bootkube.bootstrap@openshift-manifests");
+        assert!(of(Victim::Operator).iter().all(|c| c.on.starts_with("master-")));
+        let etcd = of(Victim::Etcd);
+        assert!(etcd.iter().any(|c| c.on == "bootstrap") && etcd.iter().any(|c| c.on != "bootstrap"));
+        assert!(!etcd.iter().any(|c| c.step == "machines-on" || c.step == "etcd-bootstrap"));
+    }
+
+    #[test]
+    fn a_seed_means_the_same_cases_again() {
+        let all = selection(&Victim::ALL, true);
+        assert_eq!(list(&all), list(&all));
+        assert_ne!(list(&all), list(&Selection { seed: 8, ..all.clone() }));
+        assert_eq!(list(&Selection { at_most: Some(5), ..all.clone() }).len(), 5);
+        let one = list(&selection(&Victim::ALL, false));
+        assert_eq!(one.len(), 10, "a step for each of ten victims");
+        let ids: BTreeSet<_> = list(&all).iter().map(ToString::to_string).collect();
+        assert_eq!(ids.len(), list(&all).len());
+    }
+
+    #[test]
+    fn an_id_names_its_case() {
+        let inventory = crate::default_inventory(3);
+        for case in list(&selection(&Victim::ALL, true)) {
+            assert_eq!(Case::parse(&case.to_string(), &steps(STAGES), &inventory), Ok(case));
+        }
+        for id in ["", "kill.etcd@cb-bootstrap", "kill.etcd.master-9@cb-bootstrap", "kill.etcd.master-0@x"] {
+            assert!(Case::parse(id, &steps(STAGES), &inventory).is_err(), "{id}");
+        }
+        assert!(Case::parse("fill-disk.etcd.master-0@cb-bootstrap", &steps(STAGES), &inventory).is_err());
+    }
+
+    #[test]
+    fn a_machine_can_be_chosen() {
+        let on = Selection { on: Some("master-2".into()), ..selection(&Victim::ALL, true) };
+        assert!(!list(&on).is_empty() && list(&on).iter().all(|c| c.on == "master-2"));
+    }
+
+    #[test]
+    fn process_kills_are_chained_and_nodes_are_alone() {
+        let all = list(&selection(&Victim::ALL, true));
+        let rounds = rounds(&all);
+        assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), all.len());
+        for round in rounds {
+            let steps: BTreeSet<_> = round.iter().map(|c| &c.step).collect();
+            assert_eq!(steps.len(), round.len(), "one a step");
+            assert!(round.len() == 1 || round.iter().all(|c| c.victim != Victim::Node));
+            assert!(round.len() <= IN_ONE_ROUND);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a bring-up full of trouble proves. Pure.
+
+use crate::probe::Report;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What was seen of one bring-up.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Why it did not grow, if it did not.
+    pub not_grown: Option<String>,
+    pub report: Option<Report>,
+    /// The cluster ids that etcd's members give at the end.
+    pub etcd_clusters: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "verdict", content = "why")]
+pub enum Verdict {
+    /// Struck, and nothing was lost.
+    Green,
+    Red(String),
+    /// The victim was not there: this proves nothing.
+    Missed(String),
+}
+
+/// Of one case: how its strike went, and what became of the cluster. One that did not get its turn before others of its
+/// bring-up broke the cluster proves nothing; a cluster that broke without any strike is everybody's.
+pub fn judge(strike: &Result<String, String>, any_struck: bool, seen: &Seen) -> Verdict {
+    match (strike, broken(seen)) {
+        (Ok(_), None) => Verdict::Green,
+        (Ok(_), Some(why)) => Verdict::Red(why),
+        (Err(_), Some(why)) if !any_struck => Verdict::Red(why),
+        (Err(why), _) => Verdict::Missed(why.clone()),
+    }
+}
+
+/// What is wrong, if anything.
+fn broken(seen: &Seen) -> Option<String> {
+    if let Some(why) = &seen.not_grown {
+        return Some(why.clone());
+    }
+    let Some(report) = &seen.report else { return Some("the prober left no report".into()) };
+    if !report.kept_everything() {
+        return Some(report.summary());
+    }
+    if seen.etcd_clusters.len() != 1 {
+        return Some(format!("etcd's cluster ids are {:?}", seen.etcd_clusters));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn green_needs_a_strike_and_a_whole_cluster() {
+        let struck: Result<String, String> = Ok("killed".into());
+        let missed: Result<String, String> = Err("no etcd".into());
+        let well = || Seen {
+            not_grown: None,
+            report: Some(Report { acknowledged: 5, ..Report::default() }),
+            etcd_clusters: ["1".to_string()].into(),
+        };
+        let lost = Report { lost: vec![4], ..Report::default() };
+        let red = |seen: Seen| matches!(judge(&struck, true, &seen), Verdict::Red(_));
+        assert_eq!(judge(&struck, true, &well()), Verdict::Green);
+        assert_eq!(judge(&missed, true, &well()), Verdict::Missed("no etcd".into()));
+        assert!(red(Seen { not_grown: Some("no progress".into()), ..well() }));
+        assert!(red(Seen { report: None, ..well() }));
+        assert!(red(Seen { report: Some(lost), ..well() }));
+        assert!(red(Seen { etcd_clusters: ["1".to_string(), "2".to_string()].into(), ..well() }));
+        let broken = Seen { report: None, ..well() };
+        assert!(matches!(judge(&missed, true, &broken), Verdict::Missed(_)));
+        assert!(matches!(judge(&missed, false, &broken), Verdict::Red(_)));
+    }
+}

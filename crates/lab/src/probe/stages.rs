@@ -1,0 +1,106 @@
+//! What a bring-up was at, at a moment: bootkube's record, and the milestones of `lab up`.
+
+use crate::Lab;
+use seedling_steps::{Entry, Phase};
+use serde::{Deserialize, Serialize};
+
+/// `bring-up.json`: what happened when. Written anew at each milestone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BringUp {
+    /// When the machines were switched on, in milliseconds since 1970.
+    #[serde(default)]
+    pub started_unix_millis: i64,
+    /// In seconds since then.
+    pub milestones: Vec<(String, f64)>,
+    /// bootkube's, and how long each took.
+    pub stages: Vec<(String, f64)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stages {
+    /// In the order of time, milliseconds since 1970.
+    pub bootkube: Vec<(i64, String)>,
+    pub milestones: Vec<(i64, String)>,
+}
+
+impl Stages {
+    pub fn of(record: &[Entry], bring_up: &BringUp) -> Self {
+        let bootkube = record.iter().filter_map(|entry| {
+            let text = match (entry.phase, &entry.stage) {
+                (Phase::StageStart, Some(stage)) => stage.clone(),
+                (Phase::StageEnd, Some(stage)) => format!("after {stage}"),
+                (Phase::ServiceEnd, _) => "bootkube has ended".into(),
+                _ => return None,
+            };
+            Some((entry.unix_millis?, text))
+        });
+        let start = bring_up.started_unix_millis;
+        let milestones =
+            bring_up.milestones.iter().map(|(name, s)| (start + (s * 1000.0) as i64, name.clone()));
+        Self { bootkube: bootkube.collect(), milestones: milestones.collect() }
+    }
+
+    /// Bootkube's stage and the last milestone.
+    pub fn at(&self, millis: i64) -> String {
+        let last = |list: &[(i64, String)]| {
+            list.iter().take_while(|(at, _)| *at <= millis).last().map(|(_, name)| name.clone())
+        };
+        match (last(&self.bootkube), last(&self.milestones)) {
+            (Some(stage), Some(milestone)) => format!("{stage}; {milestone}"),
+            (stage, milestone) => stage.or(milestone).unwrap_or_else(|| "unknown".into()),
+        }
+    }
+}
+
+impl Lab {
+    pub fn bring_up_file(&self) -> std::path::PathBuf {
+        self.dir.join("bring-up.json")
+    }
+
+    /// Empty before the first milestone.
+    pub fn bring_up(&self) -> BringUp {
+        let json = std::fs::read(self.bring_up_file()).unwrap_or_default();
+        serde_json::from_slice(&json).unwrap_or_default()
+    }
+
+    /// bootkube's record on the bootstrap machine's disk; empty before it starts.
+    pub fn bootkube_record(&self) -> Vec<Entry> {
+        let read = || -> Option<Vec<Entry>> {
+            let bootstrap = self.record.spec.inventory.bootstrap()?;
+            let path = self.machine(&bootstrap.name).ok()?.on_disk("/var/log/openshift/bootkube.json");
+            serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        };
+        read().unwrap_or_default()
+    }
+
+    pub fn stages(&self) -> Stages {
+        Stages::of(&self.bootkube_record(), &self.bring_up())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_a_stage_and_a_milestone() {
+        let entry = |phase: &str, stage: &str, millis: i64| -> Entry {
+            let json =
+                serde_json::json!({ "timestamp": "", "phase": phase, "stage": stage, "unixMillis": millis });
+            serde_json::from_value(json).unwrap_or_else(|e| panic!("{e}"))
+        };
+        let record =
+            [entry("stage start", "a", 100), entry("stage end", "a", 200), entry("stage start", "b", 250)];
+        let bring_up = BringUp {
+            started_unix_millis: 50,
+            milestones: vec![("on".into(), 0.0), ("API".into(), 0.18)],
+            stages: vec![],
+        };
+        let stages = Stages::of(&record, &bring_up);
+        for (at, want) in [(10, "unknown"), (60, "on"), (150, "a; on"), (229, "after a; on"), (300, "b; API")]
+        {
+            assert_eq!(stages.at(at), want, "at {at}");
+        }
+    }
+}
