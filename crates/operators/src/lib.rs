@@ -13,4 +13,5 @@ pub mod kube_scheduler;
 pub mod machine_approver;
 pub mod machine_config;
 pub mod network;
+mod patience;
 pub mod static_pod;

@@ -1,23 +1,57 @@
-//! What to do with etcd's members next. Pure.
+//! What to do with etcd's members next. Pure: time comes in as data.
 //!
-//! Invariants: never below quorum, never a second cluster, the leader moved off bootstrap before it is removed.
+//! Invariants (`model.rs` walks them through): never below quorum by what is done here, never a second cluster, nobody is
+//! removed who leads, two voters only on the way to three.
 
 use seedling_cluster::etcd::Member;
 use seedling_components::etcd::BOOTSTRAP_MEMBER;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     pub members: Vec<Member>,
-    /// Members whose own endpoint answered and knows a leader.
-    pub healthy: Vec<u64>,
+    /// How long a member's own endpoint has not answered, or known no leader. Who is not in here is healthy.
+    pub silent: BTreeMap<u64, Duration>,
     pub leader: u64,
-    pub masters: Vec<Ipv4Addr>,
+    /// Of the inventory.
+    pub masters: Vec<Master>,
     /// ConfigMap kube-system/bootstrap says complete.
     pub bootstrap_complete: bool,
+    /// Nobody waits longer than this for what does not move.
+    pub patience: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Master {
+    pub name: String,
+    pub address: Ipv4Addr,
+    pub step: Step,
+    /// How long it has come no further; not at all while its member answers.
+    pub stalled: Duration,
+    /// Its member was removed, and it is no member since.
+    pub removed: Option<Removed>,
+}
+
+/// How far a master has come on its way to be asked for its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    Absent,
+    NotReady,
+    NodeReady,
+    PodThere,
+    Runs,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub why: String,
+    /// Its Node is ready and its etcd was started since: it waits to be on the list again.
+    pub came_back: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Peer URL.
     AddLearner(String),
@@ -25,13 +59,30 @@ pub enum Action {
     MoveLeader(u64),
     /// The bootstrap member.
     Remove(u64),
+    /// The member of a master that does not come.
+    GiveUp(u64),
 }
 
-/// Bootstrap and three masters, before bootstrap may leave.
-const ENOUGH: usize = 4;
+/// Masters that carry a cluster of three when the third does not come: with bootstrap's three members, OpenShift's threshold
+/// for a delayed bring-up.
+const ENOUGH: usize = 2;
+/// Voters that stand the loss of one.
+const SAFE: usize = 3;
 
 pub fn peer_url(address: Ipv4Addr) -> String {
     format!("https://{address}:{}", seedling_types::ports::ETCD_PEER)
+}
+
+impl Step {
+    fn lacks(self) -> &'static str {
+        match self {
+            Self::Absent => "it has no Node",
+            Self::NotReady => "its Node is not ready",
+            Self::NodeReady => "it has no etcd pod",
+            Self::PodThere => "its etcd container does not run",
+            Self::Runs => "its etcd member does not answer",
+        }
+    }
 }
 
 impl State {
@@ -41,131 +92,104 @@ impl State {
     pub fn bootstrap(&self) -> Option<&Member> {
         self.members.iter().find(|m| m.name == BOOTSTRAP_MEMBER)
     }
-    fn is_healthy(&self, member: &Member) -> bool {
-        self.healthy.contains(&member.id)
+    pub fn is_healthy(&self, id: u64) -> bool {
+        self.members.iter().any(|m| m.id == id) && !self.silent.contains_key(&id)
     }
-    pub fn healthy_master_voters(&self) -> usize {
-        self.voters().filter(|m| m.name != BOOTSTRAP_MEMBER && self.is_healthy(m)).count()
+    fn member_of(&self, master: &Master) -> Option<&Member> {
+        let url = peer_url(master.address);
+        self.members.iter().find(|m| m.peer_urls.contains(&url))
     }
-    /// Enough members, and every voter but bootstrap's is healthy: the masters carry the cluster.
+    fn carries(&self, master: &Master) -> bool {
+        self.member_of(master).is_some_and(|m| !m.learner && self.is_healthy(m.id))
+    }
+    pub fn carrying(&self) -> usize {
+        self.masters.iter().filter(|m| self.carries(m)).count()
+    }
+    /// Nobody waits for it.
+    fn is_lost(&self, master: &Master) -> bool {
+        master.stalled >= self.patience && !self.member_of(master).is_some_and(|m| self.is_healthy(m.id))
+    }
+    /// The masters carry the cluster: all of them, or enough of them and the others are lost. A lost one's voter is removed
+    /// before that is said, so that every voter but bootstrap's is healthy.
     pub fn running_in_cluster(&self) -> bool {
-        let enough = match self.bootstrap() {
-            Some(_) => self.voters().count() >= ENOUGH.min(self.masters.len() + 1),
-            None => self.voters().count() >= (ENOUGH - 1).min(self.masters.len()),
+        if self.bootstrap().is_none() {
+            return self.carrying() > self.voters().count() / 2;
+        }
+        let mut voters = self.voters().filter(|m| m.name != BOOTSTRAP_MEMBER);
+        self.carrying() >= ENOUGH.min(self.masters.len())
+            && voters.all(|m| self.is_healthy(m.id))
+            && self.masters.iter().all(|m| self.carries(m) || self.is_lost(m))
+    }
+    /// Which masters are missing and why, each in a sentence.
+    pub fn missing(&self) -> Vec<String> {
+        let sentence = |m: &Master| match &m.removed {
+            Some(removed) => Some(format!("{}: its etcd member was removed: {}", m.name, removed.why)),
+            None if self.is_lost(m) => Some(format!("{}: {}", m.name, self.why(m))),
+            None => None,
         };
-        enough && self.voters().filter(|m| m.name != BOOTSTRAP_MEMBER).all(|m| self.is_healthy(m))
+        self.masters.iter().filter_map(sentence).collect()
+    }
+    fn why(&self, master: &Master) -> String {
+        format!("no progress for {} min: {}", self.patience.as_secs() / 60, master.step.lacks())
+    }
+    /// Whose member this is, and why it is given up.
+    pub fn given_up(&self, id: u64) -> Option<(&Master, String)> {
+        let master = self.masters.iter().find(|m| self.member_of(m).is_some_and(|m| m.id == id))?;
+        Some((master, self.why(master)))
+    }
+    /// Those who stay can go on without it, and it does not lead them.
+    fn can_lose(&self, member: &Member) -> bool {
+        let staying: Vec<_> = self.voters().filter(|m| m.id != member.id).collect();
+        let healthy = staying.iter().filter(|m| self.is_healthy(m.id)).count();
+        healthy > staying.len() / 2 && self.leader != member.id && self.is_healthy(self.leader)
+    }
+    /// A learner that never starts, at any time. A voter only while the cluster grows: later its master may be repaired.
+    fn to_give_up(&self) -> Option<&Member> {
+        let over = |m: &&Member| self.silent.get(&m.id).is_some_and(|silent| *silent >= self.patience);
+        let lost = self.masters.iter().filter(|m| self.is_lost(m));
+        let mut members = lost.filter_map(|m| self.member_of(m)).filter(over);
+        members.find(|m| (m.learner || self.bootstrap().is_some()) && self.can_lose(m))
     }
 }
 
 pub fn decide(state: &State) -> Vec<Action> {
-    let mut actions: Vec<_> = (state.masters.iter().map(|ip| peer_url(*ip)))
-        .filter(|url| !state.members.iter().any(|m| m.peer_urls.contains(url)))
-        .map(Action::AddLearner)
-        .collect();
-    // All are added before any is promoted: a second voter that is not connected yet would hold up every further addition.
-    if !actions.is_empty() {
-        return actions;
+    // One at a time: what is safe after it has to be seen anew.
+    if let Some(member) = state.to_give_up() {
+        return vec![Action::GiveUp(member.id)];
     }
-    // A voter that does not answer may cost the quorum: with two voters both are needed.
-    let started = |m: &&Member| m.learner && state.is_healthy(m);
-    actions.extend(state.members.iter().filter(started).map(|m| Action::Promote(m.id)));
+    let comes = |m: &&Master| m.removed.as_ref().is_none_or(|removed| removed.came_back);
+    let wanting = state.masters.iter().filter(|m| state.member_of(m).is_none()).filter(comes);
+    let added: Vec<_> = wanting.map(|m| Action::AddLearner(peer_url(m.address))).collect();
+    // All are added before any is promoted: a second voter that is not connected yet would hold up every further addition.
+    // Etcd refuses them while a voter is silent; what can be done meanwhile does not wait for them.
+    if !added.is_empty() && state.voters().all(|m| state.is_healthy(m.id)) {
+        return added;
+    }
+    let mut actions = promotions(state);
     if let Some(bootstrap) = state.bootstrap()
         && state.bootstrap_complete
         && state.running_in_cluster()
     {
-        let heir = state.voters().find(|m| m.id != bootstrap.id && state.is_healthy(m));
+        let heir = state.voters().find(|m| m.id != bootstrap.id && state.is_healthy(m.id));
         match heir {
             Some(heir) if state.leader == bootstrap.id => actions.push(Action::MoveLeader(heir.id)),
-            Some(_) if state.leader != 0 => actions.push(Action::Remove(bootstrap.id)),
+            Some(_) if state.can_lose(bootstrap) => actions.push(Action::Remove(bootstrap.id)),
             _ => {}
         }
     }
     actions
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn ip(n: u8) -> Ipv4Addr {
-        Ipv4Addr::new(192, 168, 100, n)
+/// Only learners that answer. Of two voters both are needed, so the second is made when the third can follow at once, and from
+/// then on one is promoted at a look.
+fn promotions(state: &State) -> Vec<Action> {
+    let started = state.members.iter().filter(|m| m.learner && state.is_healthy(m.id));
+    let mut started: Vec<_> = started.map(|m| Action::Promote(m.id)).collect();
+    let voters = state.voters().count();
+    let at_once = SAFE.saturating_sub(voters).max(1);
+    if voters == 1 && started.len() < at_once.min(state.masters.len()) {
+        return vec![];
     }
-    fn member(id: u64, name: &str, n: u8, learner: bool) -> Member {
-        Member { id, name: name.into(), peer_urls: vec![peer_url(ip(n))], client_urls: vec![], learner }
-    }
-    fn grown(leader: u64, complete: bool) -> State {
-        State {
-            members: vec![
-                member(1, BOOTSTRAP_MEMBER, 10, false),
-                member(2, "master-0", 11, false),
-                member(3, "master-1", 12, false),
-                member(4, "master-2", 13, false),
-            ],
-            healthy: vec![1, 2, 3, 4],
-            leader,
-            masters: vec![ip(11), ip(12), ip(13)],
-            bootstrap_complete: complete,
-        }
-    }
-
-    #[test]
-    fn all_learners_are_added_first() {
-        let state = State {
-            members: vec![member(1, BOOTSTRAP_MEMBER, 10, false), member(2, "master-0", 11, true)],
-            ..grown(1, false)
-        };
-        let added = [12, 13].map(|n| Action::AddLearner(peer_url(ip(n))));
-        assert_eq!(decide(&state), added);
-    }
-
-    #[test]
-    fn only_started_learners_are_promoted() {
-        let mut state = grown(1, false);
-        state.members[2] = member(3, "", 12, true);
-        state.members[3] = member(4, "master-2", 13, true);
-        state.healthy = vec![1, 2];
-        assert_eq!(decide(&state), []);
-        state.healthy = vec![1, 2, 4];
-        assert_eq!(decide(&state), [Action::Promote(4)]);
-        assert!(!state.running_in_cluster());
-    }
-
-    #[test]
-    fn bootstrap_leaves_last_and_without_the_lead() {
-        assert_eq!(decide(&grown(1, false)), []);
-        assert_eq!(decide(&grown(1, true)), [Action::MoveLeader(2)]);
-        assert_eq!(decide(&grown(3, true)), [Action::Remove(1)]);
-        let mut sick = grown(3, true);
-        sick.healthy = vec![1, 2, 3];
-        assert_eq!(decide(&sick), []);
-    }
-
-    proptest! {
-        /// Whatever is healthy, learner or leader: a removal leaves a healthy majority, and never takes the leader.
-        #[test]
-        fn a_removal_never_costs_quorum(
-            learners in proptest::collection::vec(any::<bool>(), 3),
-            healthy in proptest::collection::vec(any::<bool>(), 4),
-            leader in 0u64..5,
-            complete: bool,
-        ) {
-            let mut state = grown(leader, complete);
-            for (i, learner) in learners.iter().enumerate() {
-                state.members[i + 1].learner = *learner;
-            }
-            state.healthy = (1..=4).filter(|id| healthy[*id as usize - 1]).collect();
-            for action in decide(&state) {
-                if let Action::Promote(id) = action {
-                    prop_assert!(state.healthy.contains(&id));
-                }
-                if let Action::Remove(id) = action {
-                    prop_assert!(complete && id == 1 && leader != 1);
-                    let left: Vec<_> = state.members.iter().filter(|m| !m.learner && m.id != id).collect();
-                    let alive = left.iter().filter(|m| state.healthy.contains(&m.id)).count();
-                    prop_assert!(alive > left.len() / 2 && left.len() == 3);
-                }
-            }
-        }
-    }
+    started.truncate(at_once);
+    started
 }

@@ -1,6 +1,8 @@
 //! Looks at etcd's members and does what `decide` says.
 
-use super::decide::{Action, State, decide};
+use super::decide::{Action, State, Step, decide, peer_url};
+use super::masters;
+use crate::patience::{self, Progress};
 use crate::static_pod::Env;
 use crate::static_pod::certificates::{required_configmap, required_secret};
 use anyhow::{Context as _, Result};
@@ -10,7 +12,7 @@ use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// While members come and go: a learner catches up within tens of milliseconds, and no event tells.
@@ -20,16 +22,24 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(10);
 const MANAGER: &str = "seedling-etcd-members";
 
-/// Connections to the members, kept from look to look.
+/// What is kept from look to look.
 pub struct Members<'a> {
     env: &'a Env,
     tls: EtcdTls,
     connected: BTreeMap<String, Etcd>,
+    silent_since: BTreeMap<u64, Instant>,
+    progress: Progress<Step>,
 }
 
 /// Tells `seen` what it sees.
 pub async fn run(env: &Env, seen: &watch::Sender<Result<State, String>>) -> Result<()> {
-    let mut members = Members { env, tls: tls(env).await?, connected: BTreeMap::new() };
+    let mut members = Members {
+        env,
+        tls: tls(env).await?,
+        connected: BTreeMap::new(),
+        silent_since: BTreeMap::new(),
+        progress: Progress::default(),
+    };
     let mut last = String::new();
     loop {
         let (pause, text) = match members.step(seen).await {
@@ -60,7 +70,8 @@ impl Members<'_> {
     async fn step(&mut self, seen: &watch::Sender<Result<State, String>>) -> Result<(bool, String)> {
         let tls = tls(self.env).await?;
         if tls != self.tls {
-            *self = Members { env: self.env, tls, connected: BTreeMap::new() };
+            self.connected.clear();
+            self.tls = tls;
         }
         let state = self.observe().await;
         let _ = seen.send_replace(state.as_ref().map(Clone::clone).map_err(|e| format!("{e:#}")));
@@ -129,10 +140,27 @@ impl Members<'_> {
             self.connected.insert(url, etcd);
             healthy.extend(id);
         }
+        self.state(members, &healthy, leader).await
+    }
+
+    async fn state(&mut self, members: Vec<Member>, healthy: &[u64], leader: u64) -> Result<State> {
+        let now = Instant::now();
+        self.silent_since.retain(|id, _| members.iter().any(|m| m.id == *id) && !healthy.contains(id));
+        for member in members.iter().filter(|m| !healthy.contains(&m.id)) {
+            self.silent_since.entry(member.id).or_insert(now);
+        }
+        let silent = self.silent_since.iter().map(|(id, since)| (*id, now.duration_since(*since))).collect();
+        let hosts = self.env.inventory.masters();
+        let whose = |wanted: &dyn Fn(&Member) -> bool| -> Vec<String> {
+            let has = |url: &String| members.iter().any(|m| m.peer_urls.contains(url) && wanted(m));
+            hosts.iter().filter(|h| has(&peer_url(h.address))).map(|h| h.name.clone()).collect()
+        };
+        let (well, on_list) = (whose(&|m| healthy.contains(&m.id)), whose(&|_| true));
+        let masters = masters::look(self.env, &mut self.progress, &well, &on_list, now).await?;
         let complete = self.env.cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
         let bootstrap_complete = complete.is_some_and(|c| c["data"]["status"] == "complete");
-        let masters = self.env.inventory.masters().iter().map(|m| m.address).collect();
-        Ok(State { members, healthy, leader, masters, bootstrap_complete })
+        let patience = patience::read(&self.env.cache).await?;
+        Ok(State { members, silent, leader, masters, bootstrap_complete, patience })
     }
 
     async fn act(&mut self, state: &State, action: &Action) -> Result<()> {
@@ -141,11 +169,17 @@ impl Members<'_> {
             state.members.iter().find(|m| m.id == state.leader).context("the leader is not on the list")?;
         let url = client_url(leader).context("the leader has no address")?;
         let mut etcd = self.connection(&url).await?;
+        let leads = etcd.status().await?.leader;
+        anyhow::ensure!(leads == state.leader, "the lead has moved since the members were looked at");
         match action {
             Action::AddLearner(url) => drop(etcd.add_learner(url).await?),
             Action::Promote(id) => etcd.promote(*id).await?,
             Action::MoveLeader(id) => etcd.move_leader(*id).await?,
             Action::Remove(id) => etcd.remove(*id).await?,
+            Action::GiveUp(id) => {
+                masters::remember(self.env, state, *id).await?;
+                etcd.remove(*id).await?;
+            }
         }
         self.connected.insert(url, etcd);
         Ok(())
@@ -162,7 +196,7 @@ fn summary(state: &State) -> String {
     let each = state.members.iter().map(|m| {
         let name = if m.name.is_empty() { m.peer_urls.first().map_or("?", String::as_str) } else { &m.name };
         let kind = if m.learner { "learner" } else { "voter" };
-        let health = if state.healthy.contains(&m.id) { "healthy" } else { "silent" };
+        let health = if state.is_healthy(m.id) { "healthy" } else { "silent" };
         let leads = if m.id == state.leader { ", leads" } else { "" };
         format!("{name} ({kind}, {health}{leads})")
     });
@@ -176,6 +210,7 @@ async fn conditions(env: &Env, state: &State) -> Result<()> {
     let before = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let now = time::OffsetDateTime::now_utc().replace_nanosecond(0)?;
     let now = now.format(&time::format_description::well_known::Rfc3339)?;
+    let missing = state.missing().join("; ");
     let condition = |kind: &str, status: bool, reasons: [&str; 2], messages: [&str; 2]| {
         let text = if status { "True" } else { "False" };
         let same = before.iter().find(|c| c["type"] == kind && c["status"] == text);
@@ -196,6 +231,12 @@ async fn conditions(env: &Env, state: &State) -> Result<()> {
             removed,
             ["BootstrapMemberRemoved", "BootstrapMemberNotRemoved"],
             ["etcd bootstrap member is removed", "bootstrap member is not removed"],
+        ),
+        condition(
+            "EtcdMembersDegraded",
+            !missing.is_empty(),
+            ["MastersMissing", "AsExpected"],
+            [&missing, "no master is missing"],
         ),
     ];
     if conditions.iter().any(|c| !before.contains(c)) {

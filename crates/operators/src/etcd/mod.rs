@@ -2,7 +2,12 @@
 
 mod decide;
 mod join;
+mod masters;
 mod members;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 
 pub use join::{JoinArgs, join, wait_for_voter};
 
@@ -61,7 +66,7 @@ async fn desired(env: &Env) -> Result<Desired> {
 fn health(env: &Env, seen: &Result<State, String>) -> Health {
     match seen {
         Ok(state) => {
-            let (healthy, masters) = (state.healthy_master_voters(), env.inventory.masters().len());
+            let (healthy, masters) = (state.carrying(), env.inventory.masters().len());
             Health {
                 working: healthy > masters / 2,
                 message: format!("{healthy} of {masters} masters' members are healthy voters"),

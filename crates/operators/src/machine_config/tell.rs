@@ -2,16 +2,20 @@
 
 use super::RETRY;
 use super::answers::Answers;
+use crate::patience::{self, Progress};
 use kube::Client;
 use seedling_cluster::Cache;
 use seedling_cluster::operator_status::{Cond, Report, report, said_available};
 use seedling_types::Inventory;
 use seedling_types::names::NS_MCO;
+use std::time::Instant;
 use tokio::sync::watch;
 
 const NAME: &str = "machine-config";
 /// What answered before is said to fail after so many failures: a master may restart.
 const STRIKES: u32 = 5;
+/// Masters that may go on without one that does not come.
+const ENOUGH: usize = 2;
 
 pub async fn tell(
     client: &Client,
@@ -23,6 +27,7 @@ pub async fn tell(
     let masters: Vec<_> = inventory.masters().iter().map(|m| m.name.clone()).collect();
     let cache = Cache::new(client);
     let mut was_available = None;
+    let mut progress = Progress::default();
     loop {
         let told = async {
             let was = match was_available {
@@ -30,8 +35,12 @@ pub async fn tell(
                 None => said_available(&cache, NAME).await?,
             };
             let rendered = rendered.borrow_and_update().clone();
-            let (available, progressing, degraded) =
-                decide(&masters, &answers.borrow_and_update(), &rendered, was);
+            let patience = patience::read(&cache).await?;
+            let answers = answers.borrow_and_update().clone();
+            let now = Instant::now();
+            let lost = |m: &&String| progress.stalled(m, (), answers_well(&answers, m), now) >= patience;
+            let lost: Vec<_> = masters.iter().filter(lost).cloned().collect();
+            let (available, progressing, degraded) = decide(&masters, &lost, &answers, &rendered, was);
             was_available = Some(available.status);
             let related = vec![("".into(), "namespaces".into(), "".into(), NS_MCO.into())];
             report(
@@ -59,16 +68,25 @@ pub async fn tell(
     }
 }
 
-/// Available, progressing, degraded. The first time every master has to answer; later one is enough to join a machine.
+fn answers_well(answers: &Answers, master: &str) -> bool {
+    answers.get(master).is_some_and(|a| a.error.is_none())
+}
+
+/// Available, progressing, degraded. The first time every master has to answer, or two and the others are lost; later one is
+/// enough to join a machine.
 fn decide(
     masters: &[String],
+    lost: &[String],
     answers: &Answers,
     rendered: &Result<(), String>,
     was_available: bool,
 ) -> (Cond, Cond, Cond) {
-    let good = |m: &&String| answers.get(*m).is_some_and(|a| a.error.is_none());
-    let bad: Vec<_> = masters.iter().filter(|m| !good(m)).collect();
-    let enough = if was_available { bad.len() < masters.len() } else { bad.is_empty() };
+    let bad: Vec<_> = masters.iter().filter(|m| !answers_well(answers, m)).collect();
+    let good = masters.len() - bad.len();
+    let enough = match was_available {
+        true => good > 0,
+        false => good >= ENOUGH.min(masters.len()) && bad.iter().all(|m| lost.contains(m)),
+    };
     let reasons: Vec<_> = bad
         .iter()
         .map(|m| {
@@ -77,7 +95,10 @@ fn decide(
         .collect();
     let waiting = format!("The machine-config server does not answer on {}", reasons.join("; "));
     let available = match (enough, rendered) {
-        (true, Ok(())) => Cond::new(true, "AsExpected", "Every master hands out its config"),
+        (true, Ok(())) if bad.is_empty() => {
+            Cond::new(true, "AsExpected", "Every master hands out its config")
+        }
+        (true, Ok(())) => Cond::new(true, "AsExpected", format!("{good} masters hand out their config")),
         (true, Err(_)) if was_available => {
             Cond::new(true, "AsExpected", "The configs rendered last are handed out")
         }
@@ -91,7 +112,7 @@ fn decide(
     let failing = bad.iter().any(|m| answers.get(*m).is_some_and(|a| a.strikes >= STRIKES));
     let degraded = match rendered {
         Err(e) if was_available => Cond::new(true, "RenderFailed", e),
-        _ if was_available && failing => Cond::new(true, "ServerNotAnswering", waiting),
+        _ if (was_available || available.status) && failing => Cond::new(true, "ServerNotAnswering", waiting),
         _ => Cond::new(false, "AsExpected", ""),
     };
     (available, progressing, degraded)
@@ -103,13 +124,23 @@ mod tests {
     use super::*;
 
     fn case(errors: [Option<u32>; 3], rendered: Result<(), String>, was: bool) -> (bool, bool, bool) {
+        said(&[], errors, rendered, was)
+    }
+
+    fn said(
+        lost: &[&str],
+        errors: [Option<u32>; 3],
+        rendered: Result<(), String>,
+        was: bool,
+    ) -> (bool, bool, bool) {
         let masters: Vec<String> = ["m0", "m1", "m2"].map(Into::into).into();
         let answer = |strikes: Option<u32>| Answer {
             strikes: strikes.unwrap_or(0),
             error: strikes.map(|_| "refused".into()),
         };
         let answers = masters.iter().cloned().zip(errors.map(answer)).collect();
-        let (a, p, d) = decide(&masters, &answers, &rendered, was);
+        let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let (a, p, d) = decide(&masters, &lost, &answers, &rendered, was);
         (a.status, p.status, d.status)
     }
 
@@ -124,6 +155,14 @@ mod tests {
         assert_eq!(case([ok, ok, Some(1)], Ok(()), true), (true, false, false));
         assert_eq!(case([bad, bad, bad], Ok(()), true), (false, true, true));
         assert_eq!(case([ok, ok, ok], broken(), true), (true, false, true));
-        assert!(!decide(&["m".into()], &Answers::new(), &Ok(()), false).0.status);
+        assert!(!decide(&["m".into()], &["m".into()], &Answers::new(), &Ok(()), false).0.status);
+    }
+
+    #[test]
+    fn two_are_enough_when_the_third_is_lost() {
+        let (ok, bad) = (None, Some(STRIKES));
+        assert_eq!(said(&["m2"], [ok, ok, bad], Ok(()), false), (true, false, true));
+        assert_eq!(said(&["m1"], [ok, ok, bad], Ok(()), false), (false, true, false));
+        assert_eq!(said(&["m1", "m2"], [ok, bad, bad], Ok(()), false), (false, true, false));
     }
 }

@@ -14,10 +14,12 @@ mod revision;
 pub use installer::{InstallerArgs, install};
 
 use crate::inventory;
+use crate::patience::{self, Progress};
 use anyhow::{Context as _, Result};
 use decide::{Installer, NodeView, Static, decide};
 use futures::future::BoxFuture;
 use kube::Client;
+use report::Behind;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_cluster::{Cache, get};
 use seedling_components::ClusterConfig;
@@ -114,10 +116,11 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
     let names = &operand.names;
     let mut watched = Watched::start(&env.client, names);
     let mut asked = Asked::default();
+    let mut progress = Progress::default();
     loop {
         let view = watched.view();
         let busy = match view {
-            Some(view) => match sync(env, operand, &view, &mut asked).await {
+            Some(view) => match sync(env, operand, &view, &mut asked, &mut progress).await {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
@@ -203,7 +206,13 @@ fn masters(nodes: &Snapshot) -> Vec<String> {
 }
 
 /// True: something is under way.
-async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked) -> Result<bool> {
+async fn sync(
+    env: &Env,
+    operand: &Operand,
+    view: &View,
+    asked: &mut Asked,
+    progress: &mut Progress<report::Step>,
+) -> Result<bool> {
     let names = &operand.names;
     let desired = (operand.desired)(env).await?;
     let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
@@ -215,9 +224,28 @@ async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked) -> R
         seedling_cluster::create_if_missing(&env.client, &pod).await?;
     }
     let health = asked.health(env, operand, &view.masters).await;
-    report::report(env, names, &view.settings, &nodes, latest, &health).await?;
-    let settled = nodes.iter().all(|n| n.at(latest)) && nodes.len() == env.inventory.masters().len();
-    Ok(!(settled && health.working))
+    let patience = patience::read(&env.cache).await?;
+    let behind = behind(env, &nodes, latest, patience, progress);
+    report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
+    Ok(behind.iter().any(|b| !b.lost) || !health.working)
+}
+
+/// Masters of the inventory that do not run the newest revision.
+fn behind(
+    env: &Env,
+    nodes: &[NodeView],
+    latest: i64,
+    patience: Duration,
+    progress: &mut Progress<report::Step>,
+) -> Vec<Behind> {
+    let now = Instant::now();
+    let look = |host: &seedling_types::Host| {
+        let node = nodes.iter().find(|n| n.name == host.name);
+        let at = node.is_some_and(|n| n.at(latest));
+        let stalled = progress.stalled(&host.name, report::step(node), at, now);
+        (!at).then(|| Behind { name: host.name.clone(), joined: node.is_some(), lost: stalled >= patience })
+    };
+    env.inventory.masters().into_iter().filter_map(look).collect()
 }
 
 fn node_view(names: &Names, view: &View, node: &str) -> NodeView {

@@ -9,40 +9,44 @@ use serde_json::{Value, json};
 
 const MANAGER: &str = "seedling-nodes";
 
+/// How far a master has come with a revision: its current one, the one that runs, and its last installer.
+pub type Step = Option<(i64, i64, (i64, i64))>;
+
+pub fn step(node: Option<&NodeView>) -> Step {
+    let node = node?;
+    let installer = node.installers.iter().map(|i| (i.revision, i.retry)).max();
+    Some((node.now_current(), node.running.map_or(0, |r| r.revision), installer.unwrap_or_default()))
+}
+
+/// A master of the inventory that does not run the newest revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    pub name: String,
+    /// Its Node is there.
+    pub joined: bool,
+    /// It has come no further for so long that nobody waits for it.
+    pub lost: bool,
+}
+
 pub async fn report(
     env: &Env,
     names: &Names,
     settings: &Value,
     nodes: &[NodeView],
     latest: i64,
+    behind: &[Behind],
     health: &Health,
 ) -> Result<()> {
     node_statuses(env, names, settings, nodes, latest).await?;
-    let wanted = env.inventory.masters().len();
-    let behind: Vec<_> = nodes.iter().filter(|n| !n.at(latest)).map(|n| n.name.clone()).collect();
     let failed: Vec<_> = nodes.iter().filter(|n| n.failed(latest)).map(|n| n.name.clone()).collect();
-    let progressing = !behind.is_empty() || nodes.len() < wanted;
-    let progress = match (nodes.len() < wanted, behind.is_empty()) {
-        (true, _) => format!("{} of {wanted} masters have joined", nodes.len()),
-        (false, false) => format!("{} are not yet at revision {latest}", behind.join(", ")),
-        (false, true) => format!("{} nodes are at revision {latest}", nodes.len()),
-    };
     let cond = |status: bool, yes: &str, no: &str, message: String| {
         Cond::new(status, if status { yes } else { no }, message)
-    };
-    let degraded = match failed.is_empty() {
-        true => "All installers succeeded".to_string(),
-        false => format!(
-            "installer pods failed on {}; kubectl -n {} logs -l app=installer",
-            failed.join(", "),
-            names.namespace
-        ),
     };
     let report = Report {
         name: names.operator.into(),
         available: cond(health.working, "AsExpected", "NotWorking", health.message.clone()),
-        progressing: cond(progressing, "NodeInstaller", "AsExpected", progress),
-        degraded: cond(!failed.is_empty(), "InstallerFailed", "AsExpected", degraded),
+        progressing: progressing(nodes.len(), latest, behind),
+        degraded: degraded(names.namespace, latest, &failed, behind),
         version: env.release.version.clone(),
         related: vec![
             (
@@ -55,6 +59,39 @@ pub async fn report(
         ],
     };
     Ok(report_operator(&env.cache, &report).await?)
+}
+
+fn progressing(joined: usize, latest: i64, behind: &[Behind]) -> Cond {
+    let awaited: Vec<_> = behind.iter().filter(|b| !b.lost).collect();
+    let absent: Vec<_> = awaited.iter().filter(|b| !b.joined).map(|b| b.name.as_str()).collect();
+    let names: Vec<_> = awaited.iter().map(|b| b.name.as_str()).collect();
+    match (absent.is_empty(), names.is_empty()) {
+        (false, _) => Cond::new(true, "NodeInstaller", format!("{} have not joined yet", absent.join(", "))),
+        (true, false) => {
+            Cond::new(true, "NodeInstaller", format!("{} are not yet at revision {latest}", names.join(", ")))
+        }
+        (true, true) => {
+            let well = joined - behind.iter().filter(|b| b.joined).count();
+            Cond::new(false, "AsExpected", format!("{well} nodes are at revision {latest}"))
+        }
+    }
+}
+
+fn degraded(namespace: &str, latest: i64, failed: &[String], behind: &[Behind]) -> Cond {
+    if !failed.is_empty() {
+        let names = failed.join(", ");
+        let message =
+            format!("installer pods failed on {names}; kubectl -n {namespace} logs -l app=installer");
+        return Cond::new(true, "InstallerFailed", message);
+    }
+    let lost = behind.iter().filter(|b| b.lost).map(|b| match b.joined {
+        true => format!("{} does not come to revision {latest}", b.name),
+        false => format!("{} has not joined", b.name),
+    });
+    match lost.collect::<Vec<_>>() {
+        lost if lost.is_empty() => Cond::new(false, "AsExpected", "All installers succeeded"),
+        lost => Cond::new(true, "MastersMissing", format!("nobody waits any more: {}", lost.join(", "))),
+    }
 }
 
 /// The kind's own rules: a node's entry is born without a revision, revisions only grow, one node at a time has a target.
@@ -108,4 +145,51 @@ async fn node_statuses(
     }
     patch_status(&env.client, MANAGER, &status(entries)).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn behind(name: &str, joined: bool, lost: bool) -> Behind {
+        Behind { name: name.into(), joined, lost }
+    }
+
+    #[test]
+    fn a_lost_master_is_named_and_not_waited_for() {
+        let cases: [(usize, Vec<Behind>, (bool, &str), (bool, &str)); 5] = [
+            (3, vec![], (false, "3 nodes are at revision 1"), (false, "All installers succeeded")),
+            (
+                2,
+                vec![behind("c", false, false)],
+                (true, "c have not joined yet"),
+                (false, "All installers succeeded"),
+            ),
+            (
+                2,
+                vec![behind("c", false, true)],
+                (false, "2 nodes are at revision 1"),
+                (true, "nobody waits any more: c has not joined"),
+            ),
+            (
+                3,
+                vec![behind("c", true, true)],
+                (false, "2 nodes are at revision 1"),
+                (true, "nobody waits any more: c does not come to revision 1"),
+            ),
+            (
+                3,
+                vec![behind("b", true, false), behind("c", true, true)],
+                (true, "b are not yet at revision 1"),
+                (true, "nobody waits any more: c does not come to revision 1"),
+            ),
+        ];
+        for (joined, behind, progress, trouble) in cases {
+            let said = [progressing(joined, 1, &behind), degraded("ns", 1, &[], &behind)];
+            let said = said.each_ref().map(|c| (c.status, c.message.as_str()));
+            assert_eq!(said, [progress, trouble]);
+        }
+        let failed = degraded("ns", 1, &["b".into()], &[behind("c", true, true)]);
+        assert_eq!(failed.reason, "InstallerFailed");
+    }
 }
