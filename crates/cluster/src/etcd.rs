@@ -63,6 +63,13 @@ impl Etcd {
             .collect())
     }
 
+    /// The list that a majority agrees on: a member that lags answers `members` from what it knows.
+    pub async fn agreed_members(&mut self) -> Result<Vec<Member>, ClusterError> {
+        // Answered only when everything agreed on before has arrived here; whether the key is there does not matter.
+        self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
+        self.members().await
+    }
+
     pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64, ClusterError> {
         let options = MemberAddOptions::new().with_is_learner();
         let added = self.client.member_add([peer_url], Some(options)).await.map_err(|e| self.failed(e))?;

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 /// The lab's cluster, for those who bring no install-config of their own.
 const INSTALL_CONFIG: &str = include_str!("up/install-config.yaml");
-/// When nothing moves for this long the bring-up has failed; a slow machine still moves.
-const NO_PROGRESS: Duration = Duration::from_secs(300);
+/// When nothing moves for this long the bring-up has failed; a slow machine still moves. Longer than the operators' patience with a
+/// master that does not come.
+const NO_PROGRESS: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(250);
 
 struct BringUp {
@@ -204,7 +205,12 @@ async fn chains(lab: &Lab) -> String {
 
 async fn joined(client: &kube::Client, wanted: usize) -> Result<Option<String>> {
     let nodes = seedling_cluster::list(client, "v1", "Node", None, "").await?;
-    Ok((nodes.len() >= wanted).then(|| format!("{} nodes", nodes.len())))
+    if nodes.len() >= wanted {
+        return Ok(Some(format!("{} nodes", nodes.len())));
+    }
+    // The others go on without it, and say which one is missing.
+    let missing = etcd_condition(client, "EtcdMembersDegraded").await?;
+    Ok(missing.map(|missing| format!("{} of {wanted} nodes; {missing}", nodes.len())))
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {

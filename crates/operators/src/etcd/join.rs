@@ -34,9 +34,20 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     let config = |members: &[(String, Ipv4Addr)]| {
         etcd::config(&args.name, args.address, members, false, Place::Master)
     };
-    if !Path::new(paths::ETCD_DATA).join("member").exists() {
-        let members = wait_for_membership(args).await?;
-        tracing::info!("joining {members:?}");
+    let data = Data(PathBuf::from(paths::ETCD_DATA));
+    let tls = peer_tls(args)?;
+    if let Some(id) = data.member()
+        && was_removed(id, args, &tls).await
+    {
+        tracing::warn!("member {id:x} was removed from the cluster; its data goes, and it joins anew");
+        data.clear()?;
+    }
+    if !data.is_there() {
+        // What a first run left that did not come as far as a log.
+        data.clear()?;
+        let (id, members) = wait_for_membership(args, &tls).await?;
+        tracing::info!("joining {members:?} as {id:x}");
+        data.belongs_to(id)?;
         let mut first = config(&members);
         // Nobody may take it for a member that stays.
         first["listen-client-urls"] = format!("https://127.0.0.1:{}", ports::ETCD_CLIENT).into();
@@ -47,6 +58,49 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     let last = config(&[(args.name.clone(), args.address)]);
     write_atomic(&args.out, to_yaml(&last), 0o600)?;
     become_program(&args.command)
+}
+
+/// etcd's data directory, and whose it is.
+struct Data(PathBuf);
+
+impl Data {
+    /// etcd makes the log last and whole.
+    fn is_there(&self) -> bool {
+        self.0.join("member/wal").exists()
+    }
+    fn id_file(&self) -> PathBuf {
+        self.0.join("member-id")
+    }
+    fn member(&self) -> Option<u64> {
+        let id = std::fs::read_to_string(self.id_file()).ok()?;
+        u64::from_str_radix(&id, 16).ok().filter(|_| self.is_there())
+    }
+    fn belongs_to(&self, id: u64) -> Result<()> {
+        Ok(write_atomic(&self.id_file(), format!("{id:x}"), 0o600)?)
+    }
+    /// Killed on the way, it is called again: the id goes last.
+    fn clear(&self) -> Result<()> {
+        let gone = |removed: std::io::Result<()>| match removed {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        };
+        gone(std::fs::remove_dir_all(self.0.join("member"))).context("cannot remove old data")?;
+        gone(std::fs::remove_file(self.id_file())).context("cannot remove old data")
+    }
+}
+
+/// Only if the others say so; when nobody answers, all may be starting.
+async fn was_removed(id: u64, args: &JoinArgs, tls: &EtcdTls) -> bool {
+    let others = args.peers.iter().filter(|(_, address)| *address != args.address);
+    let asked = others.map(|(_, address)| {
+        let endpoint = [format!("https://{address}:{}", ports::ETCD_CLIENT)];
+        tokio::time::timeout(Duration::from_secs(2), async move {
+            Etcd::connect(&endpoint, tls).await.ok()?.agreed_members().await.ok()
+        })
+    });
+    let lists = futures::future::join_all(asked).await;
+    let mut lists = lists.into_iter().filter_map(|answer| answer.ok().flatten());
+    lists.next().is_some_and(|members| !members.iter().any(|m| m.id == id))
 }
 
 /// A member that joins proposes its name before it has the leader's snapshot, finds the name in that snapshot, and waits seven
@@ -91,13 +145,17 @@ fn become_program(command: &[String]) -> Result<()> {
     Err(error).with_context(|| format!("cannot start {program}"))
 }
 
-async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>> {
+fn peer_tls(args: &JoinArgs) -> Result<EtcdTls> {
     let certs = args.resources.join("secrets/etcd-all-certs");
-    let tls = tls(
+    tls(
         &args.resources.join("configmaps/etcd-ca-bundle/ca-bundle.crt"),
         &certs.join(format!("etcd-peer-{}", args.name)),
-    )?;
-    let peer_http = peer_client(&tls)?;
+    )
+}
+
+/// The id of this member, and all members.
+async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec<(String, Ipv4Addr)>)> {
+    let peer_http = peer_client(tls)?;
     let mine = super::decide::peer_url(args.address);
     let condition = Condition::new(
         format!("{mine} to be on etcd's member list, and its turn to start"),
@@ -108,16 +166,16 @@ async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>>
         let mut seen = "no member answers".to_string();
         for (_, address) in args.peers.iter().filter(|(_, a)| *a != args.address) {
             let endpoint = format!("https://{address}:{}", ports::ETCD_CLIENT);
-            let Ok(mut etcd) = Etcd::connect(&[endpoint], &tls).await else { continue };
+            let Ok(mut etcd) = Etcd::connect(&[endpoint], tls).await else { continue };
             let Ok(members) = etcd.members().await else { continue };
             let addresses: Vec<Ipv4Addr> =
                 members.iter().flat_map(|m| &m.peer_urls).filter_map(|u| address_of(u)).collect();
-            if !addresses.contains(&args.address) {
+            let Some(me) = members.iter().find(|m| m.peer_urls.contains(&mine)) else {
                 seen = format!("members {addresses:?}");
                 continue;
-            }
+            };
             match turn(&mut etcd, &peer_http, args.address).await {
-                Ok(None) => return Probe::Met(addresses),
+                Ok(None) => return Probe::Met((me.id, addresses)),
                 Ok(Some(other)) => seen = format!("{other} starts"),
                 Err(e) => seen = format!("{e:#}"),
             }
@@ -129,7 +187,8 @@ async fn wait_for_membership(args: &JoinArgs) -> Result<Vec<(String, Ipv4Addr)>>
         let peer = args.peers.iter().find(|(_, a)| *a == address);
         (peer.map_or_else(|| address.to_string(), |(name, _)| name.clone()), address)
     };
-    Ok(found.await?.into_iter().map(named).collect())
+    let (id, addresses) = found.await?;
+    Ok((id, addresses.into_iter().map(named).collect()))
 }
 
 /// None: it is ours. Otherwise whose it is; a member that answers its peers has used its turn.
@@ -195,4 +254,24 @@ fn tls(ca: &Path, pair: &Path) -> Result<EtcdTls> {
 
 fn address_of(url: &str) -> Option<Ipv4Addr> {
     url.strip_prefix("https://")?.rsplit_once(':')?.0.parse().ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_counts_from_the_log_on_and_goes_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = Data(dir.path().into());
+        data.clear().unwrap();
+        data.belongs_to(0xabc).unwrap();
+        std::fs::create_dir_all(dir.path().join("member/snap")).unwrap();
+        assert!(!data.is_there() && data.member().is_none());
+        std::fs::create_dir_all(dir.path().join("member/wal")).unwrap();
+        assert_eq!(data.member(), Some(0xabc));
+        data.clear().unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }

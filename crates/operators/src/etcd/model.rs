@@ -342,6 +342,5 @@ fn no_order_of_events_breaks_the_cluster() {
     let voters = |looks| World::after(looks).voters().count();
     assert_eq!([0, 1, 2, 3].map(voters), [1, 1, 3, 4]);
     let checker = Growth { failures: 2 }.checker().target_max_depth(14).threads(2).spawn_bfs().join();
-    eprintln!("{} states, {} unique", checker.state_count(), checker.unique_state_count());
     checker.assert_properties();
 }

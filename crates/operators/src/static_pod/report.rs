@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_lost_master_is_named_and_not_waited_for() {
-        let cases: [(usize, Vec<Behind>, (bool, &str), (bool, &str)); 5] = [
+        let cases = [
             (3, vec![], (false, "3 nodes are at revision 1"), (false, "All installers succeeded")),
             (
                 2,
