@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_named_and_one_cause_is_said_once() {
-        let full = failure("for i in 1 2 3; do echo 'write x: no space left on device' >&2; done; exit 1");
+        let full =
+            failure("w=space; for i in 1 2 3; do echo \"write x: no $w left on device\" >&2; done; exit 1");
         assert_eq!(full.matches("no space left").count(), 1, "{full}");
         assert!(full.contains("SEEDLING_CACHE") && !full.contains("try again"), "{full}");
         assert!(failure("echo refused >&2; exit 1").ends_with("failed: refused\nhint: try again"));

@@ -21,8 +21,13 @@ pub(super) fn critical(rows: &[Row], end: f64) -> Vec<Part> {
             let wait = (all.iter())
                 .filter(|(_, bar)| bar.waits && bar.from < at - CLOSE && bar.to >= at - CLOSE)
                 .max_by(|(_, a), (_, b)| a.from.total_cmp(&b.from));
+            // Before it, somebody else's wait may have been the more particular one.
+            let others = |from: f64| {
+                let ended = all.iter().filter(|(_, b)| b.waits && b.from > from && b.to < at - CLOSE);
+                ended.map(|(_, b)| b.to).fold(from, f64::max)
+            };
             let (node, step, from) = match wait {
-                Some((node, bar)) => (*node, bar.step.as_str(), bar.from.max(worked_until)),
+                Some((node, bar)) => (*node, bar.step.as_str(), others(bar.from).max(worked_until)),
                 None => ("", "nothing that was written down", worked_until),
             };
             path.push(Part { node: node.into(), step: step.into(), from, to: at });
