@@ -1,6 +1,8 @@
 //! The kube-apiserver operator: the API on every master, by revision, with certificates that outlive the installer's.
 
-use crate::static_pod::certificates::{LEAF, leaf, required_configmap, required_secret, signer, tls_files};
+use crate::static_pod::certificates::{
+    LEAF, client_leaf, leaf, required_configmap, required_secret, signer, tls_files,
+};
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand};
 use anyhow::Result;
 use kube::Client;
@@ -87,22 +89,12 @@ async fn desired(env: &Env) -> Result<Desired> {
             tls_files(&leaf(cache, NS_KAS, row.secret, &signer, &spec).await?),
         );
     }
-    let client_spec = |cn, organization: &str| LeafSpec {
-        cn,
-        organizations: vec![organization.into()],
-        usages: &[Usage::Client],
-        dns: vec![],
-        ips: vec![],
-        validity: LEAF,
-        append_parent: false,
-        key_usage: true,
-    };
     let (to_kubelet, _) = signer(cache, NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer").await?;
-    let spec = client_spec("system:kube-apiserver", "kube-master");
+    let spec = client_leaf("system:kube-apiserver", &["kube-master"]);
     let pair = leaf(cache, NS_KAS, "kubelet-client", &to_kubelet, &spec).await?;
     secrets.insert("kubelet-client".into(), tls_files(&pair));
     let (aggregator, previous) = signer(cache, NS_KAS_OPERATOR, "aggregator-client-signer").await?;
-    let spec = client_spec("system:openshift-aggregator", "kube-master");
+    let spec = client_leaf("system:openshift-aggregator", &["kube-master"]);
     let pair = leaf(cache, NS_KAS, "aggregator-client", &aggregator, &spec).await?;
     secrets.insert("aggregator-client".into(), tls_files(&pair));
     secrets.insert("etcd-client".into(), required_secret(cache, NS_ETCD, "etcd-client").await?);

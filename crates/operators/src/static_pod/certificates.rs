@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_cluster::Cache;
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, issue, new_ca, not_after};
+use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca, not_after};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use time::{Duration, OffsetDateTime};
@@ -62,6 +62,20 @@ pub async fn signer(cache: &Cache, namespace: &str, name: &str) -> Result<(CertK
     tracing::info!("signer {namespace}/{name} ended soon; a new one takes its place");
     store(cache, namespace, name, &new, Some(&old.cert)).await?;
     Ok((new, Some(old.cert)))
+}
+
+/// What a program of the control plane shows to the servers it asks.
+pub fn client_leaf<'a>(cn: &'a str, organizations: &[&str]) -> LeafSpec<'a> {
+    LeafSpec {
+        cn,
+        organizations: organizations.iter().map(ToString::to_string).collect(),
+        usages: &[Usage::Client],
+        dns: vec![],
+        ips: vec![],
+        validity: LEAF,
+        append_parent: false,
+        key_usage: true,
+    }
 }
 
 /// The leaf in a Secret; made, or made anew when it ends soon.
