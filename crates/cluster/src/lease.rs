@@ -11,8 +11,9 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const DURATION: Duration = Duration::from_secs(15);
-const RENEW: Duration = Duration::from_secs(5);
+/// A leader that ends gives its lease up, one that is killed comes back under its pod's name: only a lost node makes anybody wait.
+const DURATION: Duration = Duration::from_secs(45);
+const RENEW: Duration = Duration::from_secs(15);
 /// How often a follower looks; a released lease is taken within this time.
 const FOLLOW: Duration = Duration::from_millis(500);
 

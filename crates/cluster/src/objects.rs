@@ -1,7 +1,6 @@
 //! Objects as JSON values: applied, created, read, without generated types.
 
 use crate::ClusterError;
-use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Scope, oneshot};
@@ -145,19 +144,6 @@ pub async fn list(
     let api = api(client, api_version, kind, namespace).await?;
     let found = api.list(&ListParams::default().labels(labels)).await;
     found.map_err(|e| failed(format!("listing {kind}"), e))?.items.into_iter().map(value).collect()
-}
-
-/// Whether we ourselves may.
-pub async fn may(client: &Client, verb: &str, group: &str, resource: &str) -> Result<bool, ClusterError> {
-    let review = serde_json::json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {},
-        "spec": {"resourceAttributes": {"verb": verb, "group": group, "resource": resource}},
-    });
-    let what = format!("asking whether we may {verb} {resource}");
-    let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let review = serde_json::from_value(review).map_err(|_| ClusterError::Malformed(what.clone()))?;
-    let answer = api.create(&PostParams::default(), &review).await.map_err(|e| failed(what, e))?;
-    Ok(answer.status.is_some_and(|s| s.allowed))
 }
 
 /// Gone is gone, whoever removed it.

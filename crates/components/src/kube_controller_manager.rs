@@ -37,6 +37,10 @@ pub fn args(config: &ClusterConfig, place: Place) -> Vec<String> {
         ("bind-address", "127.0.0.1".into()),
         ("cluster-cidr", config.cluster_network.to_string()),
         ("cluster-signing-duration", SIGNING_DURATION.into()),
+        // Forty controllers each ask for their service account's token before any of them starts: at the default of 20 a second
+        // that takes four seconds, in which no certificate is signed.
+        ("kube-api-burst", "300".into()),
+        ("kube-api-qps", "150".into()),
         ("leader-elect", "true".into()),
         ("leader-elect-retry-period", "1s".into()),
         ("node-cidr-mask-size", config.host_prefix.to_string()),

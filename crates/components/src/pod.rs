@@ -72,10 +72,11 @@ pub struct StaticPod {
 
 impl StaticPod {
     /// Nothing evicts it, nothing keeps it from starting.
-    pub fn manifest(self) -> Value {
+    pub fn manifest(mut self) -> Value {
         let mut labels = json!({"app": self.app});
-        if self.place == Place::Master {
-            labels["revision"] = json!("REVISION");
+        match self.place {
+            Place::Master => labels["revision"] = json!("REVISION"),
+            Place::Bootstrap => self.containers.iter_mut().for_each(collect_seldom),
         }
         json!({
             "apiVersion": "v1",
@@ -90,6 +91,15 @@ impl StaticPod {
                 "volumes": self.volumes,
             }
         })
+    }
+}
+
+/// The temporary control plane lives for a minute, on a node that has nothing else to do: memory is cheaper there than time.
+fn collect_seldom(container: &mut Value) {
+    let more = json!({"name": "GOGC", "value": "400"});
+    match container["env"].as_array_mut() {
+        Some(env) => env.push(more),
+        None => container["env"] = json!([more]),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod inventory;
 pub mod kube_apiserver;
 pub mod kube_controller_manager;
 pub mod kube_scheduler;
+pub mod kubelet_join;
 pub mod machine_approver;
 pub mod machine_config;
 pub mod network;

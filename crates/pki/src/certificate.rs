@@ -112,6 +112,18 @@ pub fn issue(
     Ok(CertKey { cert, key: unix(&key.serialize_pem()) })
 }
 
+/// A request for a node's client certificate (PEM), and the key's fingerprint as a name.
+pub fn node_request(node: &str, key_pem: &str) -> Result<(String, String), PkiError> {
+    let key = KeyPair::from_pem(key_pem)?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    params.distinguished_name.push(DnType::CommonName, format!("system:node:{node}"));
+    let fingerprint = digest::digest(&digest::SHA256, key.public_key_raw());
+    let name = fingerprint.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((unix(&params.serialize_request(&key)?.pem()?), name))
+}
+
 /// When the first certificate of a PEM file expires.
 pub fn not_after(cert_pem: &str) -> Result<OffsetDateTime, PkiError> {
     Ok(validity(cert_pem)?.1)

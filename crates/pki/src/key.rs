@@ -97,6 +97,11 @@ impl fmt::Debug for KeyPair {
     }
 }
 
+/// A fresh key, as PKCS#8 PEM.
+pub fn new_key(alg: KeyAlgorithm) -> Result<String, PkiError> {
+    Ok(unix(&alg.generate()?.serialize_pem()))
+}
+
 pub fn rsa_keypair() -> Result<KeyPair, PkiError> {
     service_account(&KeyAlgorithm::Rsa2048.generate()?)
 }

@@ -9,10 +9,10 @@ mod key;
 pub mod table;
 
 pub use certificate::{
-    CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, not_after, renew_ca, validity,
+    CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, node_request, not_after, renew_ca, validity,
 };
 pub use inspect::{Certificate, certificates, check_signer};
-pub use key::{KeyAlgorithm, KeyPair, keypair_of, rsa_keypair, ssh_keypair};
+pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, rsa_keypair, ssh_keypair};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {

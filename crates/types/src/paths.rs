@@ -13,6 +13,7 @@ pub const LOCALHOST_KUBECONFIG: &str = "/etc/kubernetes/kubeconfigs/localhost.ku
 /// The bootstrap kubeconfig that the machine-config server hands to a kubelet.
 pub const KUBELET_BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/kubeconfig";
 pub const KUBELET_KUBECONFIG: &str = "/var/lib/kubelet/kubeconfig";
+pub const KUBELET_PKI: &str = "/var/lib/kubelet/pki";
 pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet.conf";
 pub const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 pub const ETCD_DATA: &str = "/var/lib/etcd";

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use seedling_operators::{admission, etcd, machine_approver, machine_config, static_pod};
+use seedling_operators::{admission, etcd, kubelet_join, machine_approver, machine_config, static_pod};
 use seedling_types::{Inventory, paths};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,9 @@ pub enum NodeCommand {
         #[arg(last = true)]
         command: Vec<String>,
     },
-    /// Joining node: wait until a kubelet that starts now gets its certificate at once
+    /// Joining node: get its first certificate, for the kubelet to start with
     #[command(hide = true)]
-    KubeletWait,
+    KubeletJoin { node: String },
     /// Serve nodes their configuration
     #[command(hide = true, subcommand)]
     MachineConfigServer(ServerCommand),
@@ -122,7 +122,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
         }
         NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
-        NodeCommand::KubeletWait => kubelet_wait().await,
+        NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new("/"), &node).await,
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             let tls = Path::new(paths::MCS_TLS);
             let kubeconfig = Path::new("/etc/mcs/kubeconfig");
@@ -142,29 +142,6 @@ fn inventory() -> Result<Inventory> {
     Inventory::parse(&text).map_err(|errors| {
         anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     })
-}
-
-async fn kubelet_wait() -> Result<()> {
-    if Path::new(paths::KUBELET_KUBECONFIG).exists() {
-        return Ok(());
-    }
-    let client = seedling_cluster::connect(Some(Path::new(paths::KUBELET_BOOTSTRAP_KUBECONFIG))).await?;
-    let condition = seedling_steps::Condition::new(
-        "the API to take requests for certificates",
-        std::time::Duration::from_secs(600),
-        "on the bootstrap node: journalctl -b -u bootkube.service",
-    );
-    seedling_steps::wait_for(&condition, std::time::Duration::from_millis(250), async || {
-        let may =
-            seedling_cluster::may(&client, "create", "certificates.k8s.io", "certificatesigningrequests");
-        match may.await {
-            Ok(true) => seedling_steps::Probe::Met(()),
-            Ok(false) => seedling_steps::Probe::Unmet("it is not allowed yet".into()),
-            Err(e) => seedling_steps::Probe::Unmet(e.to_string()),
-        }
-    })
-    .await?;
-    Ok(())
 }
 
 /// Until the masters' own approver leads: bootkube waits for that before it takes this node's API away.

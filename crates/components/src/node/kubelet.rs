@@ -86,12 +86,12 @@ pub fn unit(role: Role) -> String {
     let (wait, joins) = match role {
         Role::Bootstrap => Default::default(),
         _ => (
-            // A kubelet that is refused asks again after ever longer pauses, up to seven seconds.
-            format!("{} kubelet-wait && ", paths::NODE_SEEDLING),
+            format!("{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
             format!(
-                " \\\n  --bootstrap-kubeconfig={} --kubeconfig={} --cert-dir=/var/lib/kubelet/pki",
+                " \\\n  --bootstrap-kubeconfig={} --kubeconfig={} --cert-dir={}",
                 paths::KUBELET_BOOTSTRAP_KUBECONFIG,
-                paths::KUBELET_KUBECONFIG
+                paths::KUBELET_KUBECONFIG,
+                paths::KUBELET_PKI
             ),
         ),
     };

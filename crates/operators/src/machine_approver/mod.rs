@@ -27,7 +27,7 @@ use tokio::sync::watch;
 const REASON: &str = "NodeCSRApprove";
 const MESSAGE: &str = "This CSR was approved by the Node CSR Approver (cluster-machine-approver)";
 /// On a request that is left pending: why.
-const REFUSED: &str = "machine-approver.seedling.internal/refused";
+pub(crate) const REFUSED: &str = "machine-approver.seedling.internal/refused";
 /// Reasons quote what was asked for.
 const LONGEST_REASON: usize = 1000;
 /// After a failed write; the API server may be on its way out.

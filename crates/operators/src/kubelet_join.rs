@@ -1,0 +1,186 @@
+//! A node's first certificate, before its kubelet starts.
+//!
+//! A kubelet that asks for itself starts as nobody: whatever it tries is refused and tried again after ever longer pauses, so that
+//! it goes on pausing long after the certificate came. Asked for here, in the kubelet's own way and kept in its own files, the
+//! certificate is there when the kubelet starts; from then on the kubelet renews it.
+//!
+//! Killed at any point: the key is kept before the request is made, the request is named after the key, and the kubeconfig, which
+//! ends this for good, is written last.
+
+use anyhow::{Context, Result};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use kube::config::{AuthInfo, Kubeconfig};
+use seedling_cluster::create_if_missing;
+use seedling_cluster::follow::{Selection, follow};
+use seedling_pki::{KeyAlgorithm, new_key, node_request};
+use seedling_steps::{Condition, Probe, wait_for, write_atomic};
+use seedling_types::paths;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// While the API does not answer, or refuses because its rules are not there yet.
+const RETRY: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Everything below `root`, which is `/` on a node.
+pub async fn join(root: &Path, node: &str) -> Result<()> {
+    let at = |path: &str| root.join(path.trim_start_matches('/'));
+    let kubeconfig = at(paths::KUBELET_KUBECONFIG);
+    if kubeconfig.exists() {
+        return Ok(());
+    }
+    let bootstrap = at(paths::KUBELET_BOOTSTRAP_KUBECONFIG);
+    let client = seedling_cluster::connect(Some(&bootstrap)).await?;
+    let pki = at(paths::KUBELET_PKI);
+    let key = key(&pki)?;
+    let (pem, fingerprint) = node_request(node, &key)?;
+    let request = request(&format!("node-csr-{fingerprint}"), &pem);
+
+    let taken = Condition::new(
+        "the API to take the request for this node's certificate",
+        PATIENCE,
+        "on the bootstrap node: journalctl -b -u bootkube.service",
+    );
+    wait_for(&taken, RETRY, async || match create_if_missing(&client, &request).await {
+        Ok(_) => Probe::Met(()),
+        Err(e) => Probe::Unmet(e.to_string()),
+    })
+    .await?;
+
+    let name = request["metadata"]["name"].as_str().unwrap_or_default();
+    let issued = Condition::new(
+        "this node's certificate to be issued",
+        PATIENCE,
+        "where the cluster is administered: seedling csr",
+    );
+    let seen =
+        follow(&client, Selection::one("certificates.k8s.io/v1", "CertificateSigningRequest", None, name));
+    let certificate =
+        wait_for(&issued, Duration::from_millis(50), async || answer(seen.now().objects.get(name))).await??;
+
+    let pair = format!("{}\n{key}", certificate.trim_end());
+    let dated = format!("kubelet-client-{}.pem", &fingerprint[..16]);
+    write_atomic(&pki.join(&dated), pair, 0o600)?;
+    let current = pki.join("kubelet-client-current.pem");
+    let fresh = pki.join(".kubelet-client-current.pem");
+    let _ = std::fs::remove_file(&fresh);
+    std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
+    std::fs::rename(&fresh, &current)?;
+    let given = std::fs::read_to_string(&bootstrap)?;
+    write_atomic(&kubeconfig, own_kubeconfig(&given)?, 0o600)?;
+    let _ = std::fs::remove_file(pki.join(KEY));
+    Ok(())
+}
+
+/// The name the kubelet itself keeps it under: it would go on with it.
+const KEY: &str = "kubelet-client.key.tmp";
+
+fn key(pki: &Path) -> Result<String> {
+    let path = pki.join(KEY);
+    if let Ok(kept) = std::fs::read_to_string(&path) {
+        return Ok(kept);
+    }
+    let key = new_key(KeyAlgorithm::EcdsaP256)?;
+    write_atomic(&path, &key, 0o600).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(key)
+}
+
+fn request(name: &str, pem: &str) -> Value {
+    json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
+        "spec": {
+            "request": BASE64_STANDARD.encode(pem), "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+            "usages": ["digital signature", "client auth"],
+        },
+    })
+}
+
+/// Its certificate, or why there will be none.
+fn answer(request: Option<&Value>) -> Probe<Result<String>> {
+    let Some(request) = request else { return Probe::Unmet("it is not seen yet".into()) };
+    if let Some(encoded) = request["status"]["certificate"].as_str() {
+        let decoded = BASE64_STANDARD.decode(encoded).context("the certificate is not base64");
+        return Probe::Met(decoded.and_then(|pem| Ok(String::from_utf8(pem)?)));
+    }
+    let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
+    let mut waits = "it is not approved yet".to_string();
+    for condition in conditions {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        let message = condition["message"].as_str().unwrap_or_default();
+        match kind {
+            "Denied" | "Failed" => {
+                return Probe::Met(Err(anyhow::anyhow!("the request was {kind}: {message}")));
+            }
+            _ => waits = format!("it is {kind}, but not signed yet"),
+        }
+    }
+    if let Some(why) = request["metadata"]["annotations"][crate::machine_approver::REFUSED].as_str() {
+        waits = format!("it is left pending: {why}");
+    }
+    Probe::Unmet(waits)
+}
+
+/// The bootstrap kubeconfig with another user: the certificate, by its path, since the kubelet renews it in place.
+fn own_kubeconfig(bootstrap: &str) -> Result<String> {
+    let mut config = Kubeconfig::from_yaml(bootstrap)?;
+    let pair = format!("{}/kubelet-client-current.pem", paths::KUBELET_PKI);
+    for user in &mut config.auth_infos {
+        user.auth_info = Some(AuthInfo {
+            client_certificate: Some(pair.clone()),
+            client_key: Some(pair.clone()),
+            ..AuthInfo::default()
+        });
+    }
+    Ok(serde_json::to_string_pretty(&config)?)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn csr(status: Value) -> Value {
+        json!({"metadata": {"annotations": {}}, "status": status})
+    }
+
+    #[test]
+    fn an_answer_is_a_certificate_a_refusal_or_patience() {
+        let signed = csr(json!({"certificate": BASE64_STANDARD.encode("PEM")}));
+        assert!(matches!(answer(Some(&signed)), Probe::Met(Ok(pem)) if pem == "PEM"));
+        let denied = csr(json!({"conditions": [{"type": "Denied", "message": "no"}]}));
+        assert!(
+            matches!(answer(Some(&denied)), Probe::Met(Err(e)) if e.to_string() == "the request was Denied: no")
+        );
+        let approved = csr(json!({"conditions": [{"type": "Approved"}]}));
+        assert!(
+            matches!(answer(Some(&approved)), Probe::Unmet(why) if why == "it is Approved, but not signed yet")
+        );
+        let mut pending = csr(json!({}));
+        pending["metadata"]["annotations"][crate::machine_approver::REFUSED] = "a stranger".into();
+        assert!(
+            matches!(answer(Some(&pending)), Probe::Unmet(why) if why == "it is left pending: a stranger")
+        );
+        assert!(matches!(answer(None), Probe::Unmet(_)));
+    }
+
+    #[test]
+    fn the_kubelet_gets_the_cluster_of_the_bootstrap_kubeconfig_and_its_own_user() {
+        let given = "{apiVersion: v1, kind: Config, current-context: kubelet, clusters: [{name: local, cluster: {server: 'https://api-int:6443'}}],
+            users: [{name: kubelet, user: {token: secret}}], contexts: [{name: kubelet, context: {cluster: local, user: kubelet}}]}";
+        let own = own_kubeconfig(given).unwrap();
+        assert!(own.contains("https://api-int:6443") && !own.contains("secret"));
+        let parsed: Value = serde_json::from_str(&own).unwrap();
+        let user = &parsed["users"][0]["user"];
+        assert_eq!(user["client-certificate"], "/var/lib/kubelet/pki/kubelet-client-current.pem");
+        assert_eq!(user["client-key"], user["client-certificate"]);
+    }
+
+    #[test]
+    fn a_killed_join_goes_on_with_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = key(dir.path()).unwrap();
+        assert_eq!(key(dir.path()).unwrap(), first);
+        assert_eq!(node_request("master-0", &first).unwrap().1, node_request("master-0", &first).unwrap().1);
+    }
+}
