@@ -3,6 +3,7 @@
 use super::{ASK_AGAIN, Answer, Cluster, keep_asking, set, short};
 use anyhow::Result;
 use seedling_assets::lab_kubeconfig;
+use seedling_cluster::follow::{Selection, follow};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -41,12 +42,12 @@ async fn follow_nodes(cluster: &Cluster, api: SocketAddr, view: &watch::Sender<A
             client = connect(&cluster.admin_kubeconfig, api, &name).await;
         }
         if let Some(client) = &client {
-            let listed = seedling_cluster::list(client, "v1", "Node", None, "");
-            let nodes = match tokio::time::timeout(PATIENCE, listed).await {
-                Ok(Ok(nodes)) => nodes.iter().filter(|n| is_ready(n)).filter_map(name_of).collect(),
-                _ => Vec::new(),
-            };
-            set(view, |v| v.ready_nodes = nodes);
+            let mut nodes = follow(client, Selection::all("v1", "Node"));
+            loop {
+                let seen = nodes.next().await;
+                let ready = seen.objects.values().filter(|n| is_ready(n)).filter_map(name_of).collect();
+                set(view, |v| v.ready_nodes = ready);
+            }
         }
         tokio::time::sleep(ASK_AGAIN).await;
     }

@@ -90,6 +90,12 @@ pub fn ask(cluster: &Cluster, node: String, masters: Vec<Ipv4Addr>) -> Result<As
 impl Questions {
     async fn keep_asking(&self, view: &watch::Sender<NodeView>) {
         let mut connection = None;
+        // A new connection for each question: the way is what is asked for.
+        let https = reqwest::Client::builder()
+            .tls_danger_accept_invalid_certs(true)
+            .no_proxy()
+            .pool_max_idle_per_host(0)
+            .build();
         let etcd = async || {
             let members = self.ask_etcd(&mut connection).await?;
             let voters = Voters::of(&members, &self.masters);
@@ -101,7 +107,11 @@ impl Questions {
         };
         tokio::join!(
             keep_asking(PATIENCE, etcd, |a| set(view, |v| v.etcd = a)),
-            keep_asking(PATIENCE, async || ask_service(self.service).await, |a| set(view, |v| v.service = a)),
+            keep_asking(
+                PATIENCE,
+                async || ask_service(&https, self.service).await,
+                |a| set(view, |v| v.service = a)
+            ),
             keep_asking(
                 PATIENCE,
                 async || ask_dns(self.dns, self.service).await,
@@ -111,7 +121,7 @@ impl Questions {
     }
 
     async fn ask_etcd(&self, connection: &mut Option<Etcd>) -> Result<Vec<Member>, String> {
-        // Not put back on an error: the next question takes a new one.
+        // Not put back when it is broken: the next question takes a new one.
         let mut etcd = match connection.take() {
             Some(etcd) => etcd,
             None => {
@@ -120,14 +130,14 @@ impl Questions {
                 Etcd::connect(&[endpoint], &tls).await.map_err(|e| short(&e))?
             }
         };
-        let members = etcd.members().await.map_err(|e| short(&e))?;
         let status = etcd.status().await.map_err(|e| short(&e))?;
-        *connection = Some(etcd);
         if status.leader == 0 || status.learner {
-            Err("it follows no leader as a voter".into())
-        } else {
-            Ok(members)
+            *connection = Some(etcd);
+            return Err("it follows no leader as a voter".into());
         }
+        let members = etcd.members().await.map_err(|e| short(&e))?;
+        *connection = Some(etcd);
+        Ok(members)
     }
 }
 
@@ -157,9 +167,8 @@ impl Voters {
 }
 
 /// Any HTTP answer: the way to an API server works.
-async fn ask_service(address: Ipv4Addr) -> Answer {
-    let client = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).no_proxy().build();
-    let client = client.map_err(|e| short(&e))?;
+async fn ask_service(https: &reqwest::Result<reqwest::Client>, address: Ipv4Addr) -> Answer {
+    let client = https.as_ref().map_err(|e| short(e))?;
     client.get(format!("https://{address}/readyz")).send().await.map(drop).map_err(|e| short(&e))
 }
 
