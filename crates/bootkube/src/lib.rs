@@ -5,6 +5,7 @@
 
 mod apply;
 mod context;
+mod leader;
 mod plan;
 mod progress;
 mod release_image;

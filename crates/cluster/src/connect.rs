@@ -1,16 +1,27 @@
 //! A client from a kubeconfig, or from inside a pod.
 
 use crate::ClusterError;
+use http::Request;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt, retry::RetryPolicy};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Client, config::KubeconfigError};
+use rustls_pki_types::InvalidDnsNameError;
 use std::path::Path;
 use std::time::Duration;
+use tower::retry::{Policy, RetryLayer};
+use tower::{BoxError, ServiceBuilder};
 
 /// On every node; names api-int, so that host-network pods need no service address (which needs kube-proxy, which needs them).
 const API_SERVER_URL_ENV: &str = "/etc/kubernetes/apiserver-url.env";
 
-/// Watches are re-opened by the server within five to ten minutes; silence beyond that is a dead connection.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// TCP and TLS: a frozen server's kernel still accepts connections.
+const CONNECT: Duration = Duration::from_secs(5);
+/// A connection over which nothing comes is asked whether it lives, and given up when it does not say so.
+const PING: Duration = Duration::from_secs(10);
 
 /// `None`: the pod's service account.
 pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> {
@@ -55,11 +66,69 @@ fn in_cluster() -> Result<Client, ClusterError> {
     client(config, NAME)
 }
 
-fn client(mut config: Config, name: &str) -> Result<Client, ClusterError> {
-    config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = Some(READ_TIMEOUT);
-    config.reset_reader_on_write = true;
-    Client::try_from(config).map_err(|e| error(name, e))
+/// HTTP/2, as kubectl and the components speak it: one connection for all requests and watches of a process, and a server that
+/// leaves says so. Over HTTP/1.1 it closes idle connections, and whoever asks in that moment gets an error instead of an answer.
+fn client(config: Config, name: &str) -> Result<Client, ClusterError> {
+    let failed = |e: kube::Error| error(name, e);
+    let tls = config.rustls_client_config().map_err(failed)?;
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(server) = &config.tls_server_name {
+        let server = server.clone().try_into().map_err(|e: InvalidDnsNameError| error(name, e))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(server));
+    }
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let mut connector = TimeoutConnector::new(https.enable_all_versions().wrap_connector(tcp));
+    connector.set_connect_timeout(Some(CONNECT));
+    let http: legacy::Client<_, Body> = legacy::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING)
+        .http2_keep_alive_timeout(PING)
+        .http2_keep_alive_while_idle(true)
+        .build(connector);
+    let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(retry)
+        .layer(RetryLayer::new(Unprocessed))
+        .option_layer(config.auth_layer().map_err(failed)?)
+        .layer(config.extra_headers_layer().map_err(failed)?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(Client::new(service, config.default_namespace))
+}
+
+/// A server that leaves names the last request it will answer; later ones, already on their way, it has not looked at. They
+/// are sent again over a new connection, as the protocol says and Go's client does.
+#[derive(Clone)]
+struct Unprocessed;
+
+impl<Response> Policy<Request<Body>, Response, BoxError> for Unprocessed {
+    type Future = std::future::Ready<()>;
+
+    fn retry(
+        &mut self,
+        _: &mut Request<Body>,
+        result: &mut Result<Response, BoxError>,
+    ) -> Option<Self::Future> {
+        let error = result.as_ref().err()?;
+        let causes = std::iter::successors(Some(&**error as &dyn std::error::Error), |e| e.source());
+        let h2 = causes.filter_map(|e| e.downcast_ref::<h2::Error>()).next()?;
+        let gone = h2.is_remote() && h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
+        let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
+        (gone || refused).then(|| std::future::ready(()))
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        let mut again = Request::new(request.body().try_clone()?);
+        *again.method_mut() = request.method().clone();
+        *again.uri_mut() = request.uri().clone();
+        *again.headers_mut() = request.headers().clone();
+        *again.extensions_mut() = request.extensions().clone();
+        Some(again)
+    }
 }
 
 fn server_url(env: &str) -> Option<String> {

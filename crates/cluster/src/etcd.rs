@@ -89,7 +89,6 @@ impl Etcd {
         self.client.move_leader(to).await.map(drop).map_err(|e| self.failed(e))
     }
 
-    /// (this member's id, the leader's id, this member's revision)
     pub async fn status(&mut self) -> Result<Status, ClusterError> {
         let status = self.client.status().await.map_err(|e| self.failed(e))?;
         let header = status.header().map(|h| (h.member_id(), h.cluster_id())).unwrap_or_default();
@@ -98,6 +97,8 @@ impl Etcd {
             cluster: header.1,
             leader: status.leader(),
             learner: status.is_learner(),
+            index: status.raft_index(),
+            applied: status.raft_applied_index(),
         })
     }
 
@@ -146,4 +147,7 @@ pub struct Status {
     pub cluster: u64,
     pub leader: u64,
     pub learner: bool,
+    /// What was proposed to this member, and how far it has come.
+    pub index: u64,
+    pub applied: u64,
 }

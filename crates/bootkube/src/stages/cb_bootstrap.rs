@@ -1,6 +1,6 @@
 //! Stage 17: start the temporary control plane, create everything, wait for the masters', hand over, tear down.
 
-use crate::{Context, Outcome, apply};
+use crate::{Context, Outcome, apply, leader};
 use anyhow::{Context as _, Result};
 use kube::Client;
 use seedling_cluster::operator_status::said_available;
@@ -55,7 +55,16 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         println!("Applying cluster manifests...");
         let create = async { apply::create_all(&client, &c.dir("manifests")).await };
         let masters = wait_for_masters(&client, c);
-        tokio::try_join!(create, masters)?;
+        let grow = async { tokio::try_join!(create, masters) };
+        // Done or not, it never holds the bring-up up.
+        let lead = async {
+            leader::hand_over(c).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            grown = grow => grown.map(drop)?,
+            () = lead => {}
+        }
         event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
         // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.
         write_atomic(&leaving, "", 0o644)?;
