@@ -45,7 +45,8 @@ bench: release ## bring-up times of Seedling and of kubeadm on the same machines
 	$(CARGO) build $(FLAGS) --bin bench
 	$(TARGET)/bench
 
-docs: build ## the book's generated pages
+docs: build ## the book: its generated pages (commands, fields, stages) anew
+	$(BINARY) docs docs
 	@echo "the book is plain Markdown: docs/README.md"
 
 clean: ## remove the lab and what cargo built; the cache under /var/cache/seedling stays

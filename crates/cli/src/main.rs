@@ -4,8 +4,8 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    certs, chaos, create, csr, explain, graph, helper, init, kubectl, lab, node, node_reissue, operator,
-    probe, release, timeline, version, wait_for,
+    certs, chaos, create, csr, docs, explain, graph, helper, init, kubectl, lab, node, node_reissue,
+    operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -63,6 +63,9 @@ enum Command {
     Helper(helper::HelperCommand),
     /// Show the version of this program and of its payload
     Version(version::VersionArgs),
+    /// Write the generated pages of the book
+    #[command(hide = true)]
+    Docs(docs::DocsArgs),
     #[command(flatten)]
     Node(node::NodeCommand),
     /// Run an operator (inside the cluster)
@@ -71,6 +74,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    end_quietly_when_nobody_reads();
     let cli = Cli::parse();
     start_logging();
     // The one crypto provider, before anything speaks TLS.
@@ -101,6 +105,7 @@ fn main() -> ExitCode {
             Command::Kubectl(args) => kubectl::run(args),
             Command::Helper(command) => done(helper::run(command).await),
             Command::Version(args) => done(version::run(args)),
+            Command::Docs(args) => done(docs::run(&args)),
             Command::Node(command) => done(node::run(command).await),
             Command::Operator(args) => done(operator::run(args).await),
         }
@@ -108,6 +113,18 @@ fn main() -> ExitCode {
     // What still waits for a blocking read must not hold the end up.
     runtime.shutdown_background();
     ended.unwrap_or_else(|e| failed(&e))
+}
+
+/// `seedling … | head`: the reader has what it wanted. Writing on fails, and `println!` knows only panic.
+fn end_quietly_when_nobody_reads() {
+    let otherwise = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload().downcast_ref::<String>();
+        if said.is_some_and(|s| s.starts_with("failed printing to stdout") && s.contains("Broken pipe")) {
+            std::process::exit(0);
+        }
+        otherwise(panic);
+    }));
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

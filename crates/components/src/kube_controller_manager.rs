@@ -1,11 +1,11 @@
 //! kube-controller-manager, for the bootstrap node and for the masters.
 
 use crate::ClusterConfig;
-use crate::pod::{FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume};
+use crate::pod::{Controller, FileRow, Place, file_flags, flags};
 use seedling_types::names::NS_KCM;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, ports};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub const POD_CONFIGMAP: &str = "kube-controller-manager-pod";
 
@@ -52,36 +52,18 @@ pub fn args(config: &ClusterConfig, place: Place) -> Vec<String> {
     args
 }
 
+const CONTROLLER: Controller = Controller {
+    name: "kube-controller-manager",
+    pod: "kube-controller-manager",
+    namespace: NS_KCM,
+    pod_configmap: POD_CONFIGMAP,
+    port: ports::KUBE_CONTROLLER_MANAGER,
+    cpu: "60m",
+    memory: "80Mi",
+};
+
 pub fn pod(config: &ClusterConfig, release: &ReleaseInfo, place: Place) -> Result<Value, MissingComponent> {
-    let mut container = json!({
-        "name": "kube-controller-manager",
-        "image": release.image("kube-controller-manager")?,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["kube-controller-manager"],
-        "args": args(config, place),
-        "resources": {"requests": {"cpu": "60m", "memory": "80Mi"}},
-        "volumeMounts": [mount("resources", RESOURCES, true)],
-    });
-    if place == Place::Master {
-        let port = ports::KUBE_CONTROLLER_MANAGER;
-        container["readinessProbe"] = probe("HTTPS", "127.0.0.1", port, "/healthz", 1, 3);
-        container["livenessProbe"] = probe("HTTPS", "127.0.0.1", port, "/healthz", 10, 6);
-    }
-    let pod = StaticPod {
-        name: if place == Place::Bootstrap {
-            "bootstrap-kube-controller-manager"
-        } else {
-            "kube-controller-manager"
-        }
-        .into(),
-        namespace: if place == Place::Bootstrap { "kube-system" } else { NS_KCM },
-        app: "kube-controller-manager",
-        place,
-        containers: vec![container],
-        volumes: vec![resources_volume(place, POD_CONFIGMAP)],
-        grace_seconds: 30,
-    };
-    Ok(pod.manifest())
+    Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(config, place), place))
 }
 
 /// (ConfigMaps, Secrets) of a revision.

@@ -1,10 +1,10 @@
 //! kube-scheduler, for the bootstrap node and for the masters.
 
-use crate::pod::{FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume};
+use crate::pod::{Controller, FileRow, Place, file_flags, flags};
 use seedling_types::names::NS_SCHEDULER;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, ports};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub const POD_CONFIGMAP: &str = "kube-scheduler-pod";
 
@@ -26,31 +26,18 @@ pub fn args(place: Place) -> Vec<String> {
     args
 }
 
+const CONTROLLER: Controller = Controller {
+    name: "kube-scheduler",
+    pod: "openshift-kube-scheduler",
+    namespace: NS_SCHEDULER,
+    pod_configmap: POD_CONFIGMAP,
+    port: ports::KUBE_SCHEDULER,
+    cpu: "15m",
+    memory: "50Mi",
+};
+
 pub fn pod(release: &ReleaseInfo, place: Place) -> Result<Value, MissingComponent> {
-    let mut container = json!({
-        "name": "kube-scheduler",
-        "image": release.image("kube-scheduler")?,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["kube-scheduler"],
-        "args": args(place),
-        "resources": {"requests": {"cpu": "15m", "memory": "50Mi"}},
-        "volumeMounts": [mount("resources", RESOURCES, true)],
-    });
-    if place == Place::Master {
-        container["readinessProbe"] = probe("HTTPS", "127.0.0.1", ports::KUBE_SCHEDULER, "/healthz", 1, 3);
-        container["livenessProbe"] = probe("HTTPS", "127.0.0.1", ports::KUBE_SCHEDULER, "/healthz", 10, 6);
-    }
-    let pod = StaticPod {
-        name: if place == Place::Bootstrap { "bootstrap-kube-scheduler" } else { "openshift-kube-scheduler" }
-            .into(),
-        namespace: if place == Place::Bootstrap { "kube-system" } else { NS_SCHEDULER },
-        app: "openshift-kube-scheduler",
-        place,
-        containers: vec![container],
-        volumes: vec![resources_volume(place, POD_CONFIGMAP)],
-        grace_seconds: 30,
-    };
-    Ok(pod.manifest())
+    Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(place), place))
 }
 
 /// (ConfigMaps, Secrets) of a revision.

@@ -94,6 +94,51 @@ impl StaticPod {
     }
 }
 
+/// A controller: certificates and a kubeconfig from its resources, `/healthz` on a loopback port, nothing on disk.
+pub struct Controller {
+    pub name: &'static str,
+    /// Name and namespace on a master; on the bootstrap node they are `bootstrap-<name>` and kube-system.
+    pub pod: &'static str,
+    pub namespace: &'static str,
+    pub pod_configmap: &'static str,
+    pub port: u16,
+    pub cpu: &'static str,
+    pub memory: &'static str,
+}
+
+impl Controller {
+    pub fn pod(&self, image: &str, args: Vec<String>, place: Place) -> Value {
+        let mut container = json!({
+            "name": self.name,
+            "image": image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": [self.name],
+            "args": args,
+            "resources": {"requests": {"cpu": self.cpu, "memory": self.memory}},
+            "volumeMounts": [mount("resources", RESOURCES, true)],
+        });
+        if place == Place::Master {
+            container["readinessProbe"] = probe("HTTPS", "127.0.0.1", self.port, "/healthz", 1, 3);
+            container["livenessProbe"] = probe("HTTPS", "127.0.0.1", self.port, "/healthz", 10, 6);
+        }
+        let (name, namespace) = match place {
+            Place::Bootstrap => (format!("bootstrap-{}", self.name), "kube-system"),
+            Place::Master => (self.pod.into(), self.namespace),
+        };
+        let volumes = vec![resources_volume(place, self.pod_configmap)];
+        StaticPod {
+            name,
+            namespace,
+            app: self.pod,
+            place,
+            containers: vec![container],
+            volumes,
+            grace_seconds: 30,
+        }
+        .manifest()
+    }
+}
+
 /// The temporary control plane lives for a minute, on a node that has nothing else to do: memory is cheaper there than time.
 fn collect_seldom(container: &mut Value) {
     let more = json!({"name": "GOGC", "value": "400"});

@@ -40,6 +40,23 @@ pub fn describe(path: &str) -> Option<&'static str> {
     doc
 }
 
+/// Every field with its path, in the order of the table.
+pub fn all_fields() -> Vec<(String, &'static Field)> {
+    fn collect(of: &'static Struct, above: &str, found: &mut Vec<(String, &'static Field)>) {
+        for field in of.fields {
+            let path =
+                if above.is_empty() { field.name.to_string() } else { format!("{above}.{}", field.name) };
+            found.push((path.clone(), field));
+            if let Some(inside) = field.kind.inside() {
+                collect(inside, &path, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&INSTALL_CONFIG, "", &mut found);
+    found
+}
+
 fn page(kind: &Kind, field: Option<&Field>) -> String {
     let mut text = format!("KIND:     InstallConfig\nVERSION:  v1\n\nRESOURCE: <{}>\n", kind.word());
     if let Some(field) = field {

@@ -26,7 +26,7 @@ mod url;
 
 pub use answers::{Answers, example};
 pub use baremetal::Baremetal;
-pub use explain::explain;
+pub use explain::{all_fields, explain};
 pub use merge::Merged;
 pub use problem::{Mark, Problem, Step};
 

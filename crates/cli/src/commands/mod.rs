@@ -3,6 +3,7 @@ pub mod certs;
 pub mod chaos;
 pub mod create;
 pub mod csr;
+pub mod docs;
 pub mod explain;
 pub mod graph;
 pub mod helper;

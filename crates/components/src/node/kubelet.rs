@@ -100,6 +100,8 @@ pub fn unit(role: Role) -> String {
 Description=Kubernetes Kubelet
 Wants=containerd.service network-online.target
 After=containerd.service network-online.target
+# However often it was killed, it comes back.
+StartLimitIntervalSec=0
 
 [Service]
 # Not notify: a kubelet waits for its certificate as long as it takes, and holds nothing else up.
