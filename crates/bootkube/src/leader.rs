@@ -24,11 +24,16 @@ pub async fn hand_over(c: &Context) {
     if let Some(api_server) = api_server() {
         let _ = kill(api_server, Signal::SIGCONT);
     }
+    let mut said = String::new();
     loop {
         match try_to(c).await {
             Ok(true) => return,
             Ok(false) => {}
-            Err(e) => tracing::info!("etcd's leader stays here for now: {e:#}"),
+            Err(e) if said == format!("{e:#}") => {}
+            Err(e) => {
+                said = format!("{e:#}");
+                tracing::info!("etcd's leader stays here for now: {said}");
+            }
         }
         sleep(LOOK).await;
     }

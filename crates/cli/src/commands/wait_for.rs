@@ -94,7 +94,7 @@ fn server(kubeconfig: &std::path::Path) -> Result<String, String> {
     server.map(str::to_string).ok_or_else(|| format!("{} names no server", kubeconfig.display()))
 }
 
-async fn interrupted() {
+pub(super) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
