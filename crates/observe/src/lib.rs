@@ -4,6 +4,7 @@
 //! which exit code it is.
 
 pub mod console;
+pub mod first_boot;
 pub mod timeline;
 pub mod wait;
 

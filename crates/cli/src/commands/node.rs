@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use seedling_observe::first_boot;
 use seedling_operators::{admission, etcd, kubelet_join, machine_approver, machine_config, static_pod};
 use seedling_types::{Inventory, paths};
 use std::net::Ipv4Addr;
@@ -35,6 +36,13 @@ pub enum NodeCommand {
         /// What to become
         #[arg(last = true)]
         command: Vec<String>,
+    },
+    /// Any node: look whether the disk and the clock will do, once
+    #[command(hide = true)]
+    FirstBoot {
+        /// Whose clock is compared
+        #[arg(long, value_name = "URL")]
+        helper: String,
     },
     /// Joining node: get its first certificate, for the kubelet to start with
     #[command(hide = true)]
@@ -122,6 +130,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
         }
         NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
+        NodeCommand::FirstBoot { helper } => first_boot(&helper).await,
         NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new("/"), &node).await,
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             let tls = Path::new(paths::MCS_TLS);
@@ -142,6 +151,22 @@ fn inventory() -> Result<Inventory> {
     Inventory::parse(&text).map_err(|errors| {
         anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     })
+}
+
+/// Beside everything else: nothing waits for it.
+async fn first_boot(helper: &str) -> Result<()> {
+    let http = reqwest::Client::builder().timeout(std::time::Duration::from_secs(5)).no_proxy().build()?;
+    let asked = std::time::SystemTime::now();
+    let answer = http.head(helper).send().await.ok();
+    let answered = std::time::SystemTime::now();
+    let date = answer.as_ref().and_then(|a| a.headers().get("date")?.to_str().ok());
+    let ahead = date.and_then(|date| first_boot::clock_ahead(date, asked, answered));
+    let seen = first_boot::judge(first_boot::measure_disk(Path::new(paths::ETCD_DATA))?, ahead);
+    for finding in &seen.findings {
+        println!("This machine may be trouble: {finding}");
+    }
+    seedling_steps::write_atomic(Path::new(first_boot::REPORT), serde_json::to_vec_pretty(&seen)?, 0o644)?;
+    Ok(())
 }
 
 /// Until the masters' own approver leads: bootkube waits for that before it takes this node's API away.

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::BringUp as Times;
 use seedling_lab::{Lab, Labs};
+use seedling_observe::first_boot::{self, FirstBoot};
 use seedling_steps::{Condition, Phase, Probe, stage_seconds, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory, Role};
 use serde_json::Value;
@@ -127,6 +128,7 @@ impl BringUp {
             .await?;
         let masters = self.lab.record.spec.inventory.masters().len();
         self.wait("all masters to join", async |c| joined(c, masters).await).await?;
+        self.tell_first_boots();
         self.wait("all masters to carry etcd", async |c| etcd_condition(c, "EtcdRunningInCluster").await)
             .await?;
         self.wait("bootstrapping to complete", async |c| bootstrap_complete(c).await).await?;
@@ -139,6 +141,17 @@ impl BringUp {
             self.reached("bootstrap node switched off")?;
         }
         self.wait("all operators to have finished", async |c| install_complete(c).await).await
+    }
+
+    /// What the machines found out about themselves.
+    fn tell_first_boots(&self) {
+        for machine in self.lab.machines() {
+            let report = std::fs::read(machine.on_disk(first_boot::REPORT)).ok();
+            let report = report.and_then(|json| serde_json::from_slice::<FirstBoot>(&json).ok());
+            for finding in report.into_iter().flat_map(|r| r.findings) {
+                eprintln!("warning: {}: {finding}", machine.name);
+            }
+        }
     }
 
     /// `ask` says nothing (`None`) until it is so, and then what it saw.

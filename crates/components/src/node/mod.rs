@@ -39,7 +39,13 @@ pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
     let mut files = software(p, &["seedling", "kubectl"])?;
     files.push(File::inline("/etc/kubernetes/apiserver-url.env", 0o644, api));
     files.push(File::inline(firewall::RULES, 0o644, firewall::rules(&p.pod_networks)));
-    Ok(config(files, vec![Unit::new(firewall::UNIT, true, firewall::unit())]))
+    let helper = format!("http://{}:{}/", p.domain.helper(), ports::HELPER_HTTP);
+    let first_boot = include_str!("files/seedling-first-boot.service").replace("HELPER", &helper);
+    let units = vec![
+        Unit::new(firewall::UNIT, true, firewall::unit()),
+        Unit::new("seedling-first-boot.service", true, first_boot),
+    ];
+    Ok(config(files, units))
 }
 
 pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {

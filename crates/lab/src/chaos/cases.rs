@@ -48,7 +48,7 @@ impl Victim {
         match (self, bootstrap) {
             (Victim::Bootkube, true) => Some(("openshift-manifests", "check-api-int-url")),
             (Victim::Kubelet, true) => Some(("openshift-manifests", "bootstrap-complete")),
-            (Victim::Etcd, true) => Some(("wait-for-etcd", "bootstrap-complete")),
+            (Victim::Etcd, true) => Some(("wait-for-etcd", "wait-for-ceo")),
             (Victim::Apiserver, true) => Some(("api-answers", "etcd-carried")),
             (Victim::Node, true) => Some(("machines-on", "bootstrap-complete")),
             (Victim::Kubelet, false) => Some(("ignition-applied", "member-removed")),
