@@ -147,7 +147,7 @@ fn names(merged: &Merged, problems: &mut Vec<Problem>) {
     let name = &merged.metadata.name;
     let named = if merged.platform.baremetal.is_some() && name.contains('.') {
         Err("cluster name must not contain '.'".to_string())
-    } else if name.len() > NAME_LENGTH {
+    } else if name.chars().count() > NAME_LENGTH {
         Err(format!("must be no more than {NAME_LENGTH} characters"))
     } else {
         text::subdomain(name)

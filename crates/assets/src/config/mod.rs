@@ -15,6 +15,7 @@ mod network;
 mod platform;
 mod pools;
 pub mod problem;
+mod quiet;
 mod reference;
 mod scalar;
 mod secret;
@@ -197,6 +198,10 @@ fn follows(problem: &Problem, earlier: &[Problem]) -> bool {
     })
 }
 
+/// Information rather than a warning, upstream as here.
+pub const PASSED_OVER: &str =
+    "Attempting to unmarshal while ignoring unknown keys because strict unmarshaling failed";
+
 /// Upstream's two lines for it.
 fn pass_over_unknown(problems: &mut Vec<Problem>) {
     let first = problems.iter().find(|p| p.step == Step::Unknown).cloned();
@@ -207,8 +212,7 @@ fn pass_over_unknown(problems: &mut Vec<Problem>) {
             first.message
         );
         problems.push(Problem::warning(&first.path, text));
-        let text = "Attempting to unmarshal while ignoring unknown keys because strict unmarshaling failed";
-        problems.push(Problem::warning(&first.path, text));
+        problems.push(Problem::warning(&first.path, PASSED_OVER));
     }
 }
 

@@ -148,12 +148,11 @@ pub fn publish(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
                 refuse("please specify the operator publishing strategy for mixed publish strategy".into());
             }
         }
-        _ if operators.is_some() => {
-            let why = "operator publishing strategy is only allowed with mixed publishing strategy installs";
-            problems
-                .push(Problem::invalid_json("operatorPublishingStrategy", publish, why).hint("remove it"));
-        }
         _ => {}
+    }
+    if publish != "Mixed" && operators.is_some() {
+        let why = "operator publishing strategy is only allowed with mixed publishing strategy installs";
+        problems.push(Problem::invalid_json("operatorPublishingStrategy", publish, why).hint("remove it"));
     }
     let Some(operators) = operators else { return };
     let or_external = |value: &str| if value.is_empty() { "External" } else { value }.to_string();

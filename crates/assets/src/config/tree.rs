@@ -5,10 +5,10 @@
 
 use super::go;
 use super::problem::{Mark, Problem, Step};
+use super::quiet::quietly;
 use super::scalar::{self, Scalar};
 use libyaml_safer::{ErrorKind, Event, EventData, Parser, ScalarStyle};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// No install-config is deeper; what is would only fill the stack.
 const DEPTH: usize = 100;
@@ -96,11 +96,15 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let mut reader = source.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut reader);
+    let start = Mark { line: 1, column: 1 };
     let mut composer =
-        Composer { parser, anchors: HashMap::new(), open: vec![], nodes: 0, duplicates: vec![] };
-    // It also has a hole where a tag meets a comma.
-    let ended = catch_unwind(AssertUnwindSafe(|| composer.document()))
-        .unwrap_or_else(|_| Err(stopped("did not find expected ',' or ']'", None)));
+        Composer { parser, anchors: HashMap::new(), open: vec![], nodes: 0, duplicates: vec![], last: start };
+    // The port also has a hole where a tag meets a comma, as in `[!x,y]`. To Go the comma is a part of the tag, and so is the bracket.
+    let ended = quietly(|| composer.document()).unwrap_or_else(|| {
+        let at = tag_after(text, composer.last);
+        let what = format!("line {}: did not find expected ',' or ']'", at.line);
+        Err(Box::new(stopped(&what, Some(at)).hint("put a blank between a tag and the comma")))
+    });
     match ended {
         Ok(node) => {
             let duplicates = duplicates(&composer.duplicates);
@@ -108,6 +112,16 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
         }
         Err(problem) => (None, vec![*problem]),
     }
+}
+
+/// The first tag from a place on.
+fn tag_after(text: &str, from: Mark) -> Mark {
+    let before = |line: u64, column: u64| (line, column) < (from.line, from.column);
+    let tags = text.lines().zip(1..).flat_map(|(line, number)| {
+        let columns = line.chars().zip(1..).filter(|(c, _)| *c == '!');
+        columns.map(move |(_, column)| Mark { line: number, column }).collect::<Vec<_>>()
+    });
+    tags.into_iter().find(|at| !before(at.line, at.column)).unwrap_or(from)
 }
 
 fn duplicates(found: &[(String, Mark)]) -> Option<Problem> {
@@ -137,6 +151,8 @@ struct Composer<'r, 'b> {
     nodes: usize,
     /// Keys in Go's notation.
     duplicates: Vec<(String, Mark)>,
+    /// Up to where the file is read.
+    last: Mark,
 }
 
 impl Composer<'_, '_> {
@@ -158,7 +174,11 @@ impl Composer<'_, '_> {
     }
 
     fn next(&mut self) -> Found<Event> {
-        self.parser.parse().map_err(|e| {
+        let read = self.parser.parse();
+        if let Ok(event) = &read {
+            self.last = mark(event);
+        }
+        read.map_err(|e| {
             // Go counts lines from 0, says nothing of line 0, and adds one for the scanner only.
             let line = |mark: Option<libyaml_safer::Mark>| mark.map(|m| m.line).filter(|line| *line > 0);
             let scanner = u64::from(e.kind() == ErrorKind::Scanner);
@@ -441,6 +461,11 @@ mod tests {
         assert!(parse(&bomb).1[0].message.contains("excessive aliasing"));
         assert!(parse(&"[".repeat(100_000)).1[0].message.contains("max depth"));
         assert!(parse("a: \"x\\").1[0].message.contains("found unknown escape character"));
-        assert!(parse("a: [!x,y]").0.is_none());
+        for (text, line) in [("a: [!x,y]", 1), ("a: 1\nb: [!x,y]\nc: 2\n", 2)] {
+            let (node, problems) = parse(text);
+            let want = format!("yaml: line {line}: did not find expected ',' or ']'");
+            assert!(node.is_none() && problems[0].message.ends_with(&want), "{problems:?}");
+            assert_eq!(problems[0].at.map(|at| (at.line, at.column)), Some((line, 5)));
+        }
     }
 }
