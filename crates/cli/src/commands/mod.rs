@@ -1,14 +1,18 @@
 mod ask;
 pub mod certs;
 pub mod chaos;
+pub mod completion;
 pub mod create;
 pub mod csr;
+pub mod destroy;
 pub mod explain;
+pub mod gather;
 pub mod graph;
 pub mod helper;
 pub mod init;
 pub mod kubectl;
 pub mod lab;
+mod log;
 pub mod node;
 pub mod node_reissue;
 pub mod operator;

@@ -19,9 +19,8 @@ pub struct WaitForArgs {
     /// The asset directory; its auth/kubeconfig is used
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// debug, info, warning or error
-    #[arg(long, default_value = "info")]
-    log_level: Level,
+    #[command(flatten)]
+    log: super::log::LogArgs,
     /// Seconds an operator must not have progressed to count as stable (upstream: 30)
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     stable_for: u64,
@@ -32,7 +31,10 @@ const INTERRUPTED: u8 = 8;
 
 pub async fn run(command: WaitForCommand) -> ExitCode {
     let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
-    let mut console = Console::new(args.log_level, &args.dir);
+    let mut console = match args.log.console(&args.dir) {
+        Ok(console) => console,
+        Err(code) => return code,
+    };
     let waited = tokio::select! {
         waited = wait(&command, args, &mut console) => Some(waited),
         () = interrupted() => None,
@@ -87,8 +89,11 @@ async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Consol
 
 /// The API's address as people know it.
 fn server(kubeconfig: &std::path::Path) -> Result<String, String> {
-    let text =
-        std::fs::read_to_string(kubeconfig).map_err(|e| format!("open {}: {e}", kubeconfig.display()))?;
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::NotFound => format!("stat {}: no such file or directory", kubeconfig.display()),
+        _ => format!("open {}: {e}", kubeconfig.display()),
+    };
+    let text = std::fs::read_to_string(kubeconfig).map_err(failed)?;
     let config: serde_json::Value = serde_saphyr::from_str(&text).map_err(|e| e.to_string())?;
     let server = config["clusters"][0]["cluster"]["server"].as_str();
     server.map(str::to_string).ok_or_else(|| format!("{} names no server", kubeconfig.display()))
