@@ -43,6 +43,7 @@ pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>
     in_place(merged, name, problems);
     services::pki(merged, problems);
     features::check(merged, problems);
+    services::mirrors_without_credentials(merged, problems);
 }
 
 /// The typed view of a config without problems.

@@ -21,6 +21,7 @@ mod scalar;
 mod secret;
 mod services;
 mod ssh;
+mod syntax;
 mod text;
 mod tree;
 mod url;

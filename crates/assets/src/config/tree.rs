@@ -7,6 +7,7 @@ use super::go;
 use super::problem::{Mark, Problem, Step};
 use super::quiet::quietly;
 use super::scalar::{self, Scalar};
+use super::syntax;
 use libyaml_safer::{ErrorKind, Event, EventData, Parser, ScalarStyle};
 use std::collections::HashMap;
 
@@ -110,7 +111,12 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
             let duplicates = duplicates(&composer.duplicates);
             (Some(node), duplicates.into_iter().collect())
         }
-        Err(problem) => (None, vec![*problem]),
+        Err(problem) => {
+            let mut problem = *problem;
+            let hint = syntax::hint(&problem.message, text, problem.at);
+            problem.hint.get_or_insert_with(|| hint.into());
+            (None, vec![problem])
+        }
     }
 }
 
@@ -135,8 +141,7 @@ fn duplicates(found: &[(String, Mark)]) -> Option<Problem> {
 
 fn stopped(what: &str, at: Option<Mark>) -> Box<Problem> {
     let message = format!("error converting YAML to JSON: yaml: {what}");
-    let mut problem = Problem::new(Step::Yaml, "", message)
-        .hint("check indentation, quotes and brackets; a tab cannot indent");
+    let mut problem = Problem::new(Step::Yaml, "", message);
     problem.at = at;
     Box::new(problem)
 }
@@ -184,7 +189,8 @@ impl Composer<'_, '_> {
             let scanner = u64::from(e.kind() == ErrorKind::Scanner);
             let line = line(e.problem_mark()).map(|line| line + scanner).or_else(|| line(e.context_mark()));
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            let at = e.problem_mark().map(|m| Mark { line: m.line + 1, column: m.column + 1 });
+            let start = e.context_mark().filter(|_| syntax::begins_earlier(e.problem()));
+            let at = start.or(e.problem_mark()).map(|m| Mark { line: m.line + 1, column: m.column + 1 });
             stopped(&format!("{place}{}", e.problem()), at)
         })
     }
