@@ -20,8 +20,8 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         let text = argument.to_string_lossy().into_owned();
         let (name, value) = text.split_once('=').map_or((text.as_str(), None), |(n, v)| (n, Some(v)));
         if ANYWHERE.contains(&name) {
-            flags.push(argument);
-            flags.extend(given.next().filter(|_| value.is_none()));
+            let next = if value.is_none() { given.next() } else { None };
+            flags.extend([argument].into_iter().chain(next));
             continue;
         }
         command.push(argument);

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 const CONFIG: &str = "apiVersion: v1\nbaseDomain: alchemy.com\ncompute: [{name: worker, replicas: 0}]\nmetadata: {name: ocp4}\n\
@@ -35,20 +35,28 @@ impl Place {
         self.run_with(line, &[])
     }
     fn run_with(&self, line: &str, variables: &[(&str, &str)]) -> Answer {
+        Answer::of(self.command(line).envs(variables.iter().copied()).output().unwrap())
+    }
+    fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_seedling"));
         command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
-        command.envs(variables.iter().copied()).env("SEEDLING_CACHE", self.path("no-release"));
-        let done = command.output().unwrap();
-        Answer {
-            code: done.status.code().unwrap(),
-            stdout: String::from_utf8(done.stdout).unwrap(),
-            lines: String::from_utf8(done.stderr).unwrap().lines().map(str::to_string).collect(),
-        }
+        command.env("SEEDLING_CACHE", self.path("no-release"));
+        command
     }
     fn files(&self) -> Vec<String> {
         let mut names: Vec<_> = entries(&self.path("s")).collect();
         names.sort();
         names
+    }
+}
+
+impl Answer {
+    fn of(done: Output) -> Self {
+        Self {
+            code: done.status.code().unwrap(),
+            stdout: String::from_utf8(done.stdout).unwrap(),
+            lines: String::from_utf8(done.stderr).unwrap().lines().map(str::to_string).collect(),
+        }
     }
 }
 
@@ -194,13 +202,34 @@ fn an_invoker_and_an_unknown_field() {
     assert!(noted.contains("invoker: hive"), "{noted}");
 }
 
+/// While it looks for large primes.
+#[test]
+fn interrupted() {
+    let place = Place::new(CONFIG);
+    let mut command = place.command("create manifests --dir s --key-algorithm rsa-8192");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    let catches = || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+        u64::from_str_radix(mask, 16).unwrap() & (1 << 14) != 0
+    };
+    while !catches() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    refused(&answer, 8, "level=warning msg=Received interrupt signal");
+    assert_eq!(place.files(), ["install-config.yaml"]);
+}
+
 #[test]
 fn what_prints_data() {
     let place = Place::empty();
     for (line, part) in [
         ("graph", "digraph"),
         ("completion bash", "_seedling"),
-        ("explain installconfig.platform.none", "none"),
+        ("explain installconfig.platform.none", "RESOURCE:"),
         ("--help", "Exit codes:"),
         ("create --help", "single-node-ignition-config"),
     ] {

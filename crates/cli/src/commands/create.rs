@@ -82,6 +82,7 @@ pub fn run(command: CreateCommand) -> Result<ExitCode> {
             return Ok(tell(seedling_assets::refuse_cluster(&args.dir, &options), level));
         }
     };
+    super::log::end_when_interrupted();
     Ok(tell(seedling_assets::create(target, &args.dir, &options), level))
 }
 

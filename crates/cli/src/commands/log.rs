@@ -1,9 +1,13 @@
-//! `--log-level`: how much a command says. Everything is in `.openshift_install.log` all the same.
+//! How openshift-install's commands speak: `--log-level`, and an end by signal. Everything said is in `.openshift_install.log`, too.
 
 use clap::Args;
 use seedling_observe::{Console, Level};
 use std::path::Path;
 use std::process::ExitCode;
+
+/// Upstream's words and exit code for a run that was interrupted.
+pub const INTERRUPTED: &str = "Received interrupt signal";
+pub const INTERRUPTED_CODE: u8 = 8;
 
 #[derive(Args)]
 pub struct LogArgs {
@@ -24,5 +28,23 @@ impl LogArgs {
     /// For commands whose lines are logged where they are said.
     pub fn console(&self, dir: &Path) -> Result<Console, ExitCode> {
         Ok(Console::new(self.level()?, dir))
+    }
+}
+
+/// Ends the program at SIGINT or SIGTERM, wherever it is: what it had not finished the next run does, or starts anew.
+pub fn end_when_interrupted() {
+    tokio::spawn(async {
+        interrupted().await;
+        seedling_observe::say(Level::Warning, INTERRUPTED);
+        std::process::exit(INTERRUPTED_CODE.into());
+    });
+}
+
+pub async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
     }
 }

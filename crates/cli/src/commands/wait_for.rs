@@ -1,5 +1,6 @@
 //! `seedling wait-for`: follow a bootstrap or an installation to its end; upstream's words and exit codes.
 
+use super::log::{self, LogArgs};
 use clap::{Args, Subcommand};
 use seedling_observe::{Console, InstallParams, Level, Progress, WaitError};
 use std::path::PathBuf;
@@ -20,14 +21,11 @@ pub struct WaitForArgs {
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
-    log: super::log::LogArgs,
+    log: LogArgs,
     /// Seconds an operator must not have progressed to count as stable (upstream: 30)
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     stable_for: u64,
 }
-
-/// Upstream's, for an interrupted run.
-const INTERRUPTED: u8 = 8;
 
 pub async fn run(command: WaitForCommand) -> ExitCode {
     let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
@@ -37,7 +35,7 @@ pub async fn run(command: WaitForCommand) -> ExitCode {
     };
     let waited = tokio::select! {
         waited = wait(&command, args, &mut console) => Some(waited),
-        () = interrupted() => None,
+        () = log::interrupted() => None,
     };
     match waited {
         Some(Ok(())) => ExitCode::SUCCESS,
@@ -47,8 +45,8 @@ pub async fn run(command: WaitForCommand) -> ExitCode {
             ExitCode::FAILURE
         }
         None => {
-            console.say(Level::Warning, "Received interrupt signal");
-            INTERRUPTED.into()
+            console.say(Level::Warning, log::INTERRUPTED);
+            log::INTERRUPTED_CODE.into()
         }
     }
 }
@@ -97,13 +95,4 @@ fn server(kubeconfig: &std::path::Path) -> Result<String, String> {
     let config: serde_json::Value = serde_saphyr::from_str(&text).map_err(|e| e.to_string())?;
     let server = config["clusters"][0]["cluster"]["server"].as_str();
     server.map(str::to_string).ok_or_else(|| format!("{} names no server", kubeconfig.display()))
-}
-
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
 }
