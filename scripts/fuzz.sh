@@ -3,6 +3,7 @@
 # cargo-fuzz's; no nightly compiler is needed. Everything it makes is below target/fuzz: what it learnt, and an input that it broke on.
 set -eu
 cd "$(dirname "$0")/.."
+command -v c++ >/dev/null || { echo "fuzzing needs a C++ compiler: apt-get install g++" >&2; exit 1; }
 target=${FUZZ_TARGET:-install_config}
 out=target/fuzz
 corpus=$out/corpus/$target

@@ -1,5 +1,4 @@
 //! Every rule of an install-config in its variants: both families, each list, each platform. Complements the recorded answers.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use seedling_assets::config::problem::report;
 use seedling_assets::config::{Context, InstallConfig};

@@ -4,6 +4,7 @@ mod answers;
 pub mod baremetal;
 mod capabilities;
 mod check;
+mod compose;
 mod decode;
 mod explain;
 mod features;
@@ -25,6 +26,7 @@ mod syntax;
 mod text;
 mod tree;
 mod url;
+mod vips;
 
 pub use answers::{Answers, example};
 pub use baremetal::Baremetal;
