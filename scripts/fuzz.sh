@@ -19,4 +19,4 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
 exec cargo run --manifest-path fuzz/Cargo.toml --locked --release --target-dir "$out" --target x86_64-unknown-linux-gnu --bin "$target" -- \
-    -max_total_time="${FUZZ_SECONDS:-300}" -max_len=8192 -timeout=10 -artifact_prefix="$out/" -dict=fuzz/install-config.dict "$corpus"
+    -max_total_time="${FUZZ_SECONDS:-300}" -max_len=8192 -timeout=60 -artifact_prefix="$out/" -dict=fuzz/install-config.dict "$corpus"
