@@ -34,15 +34,19 @@ pub fn create_on(
 
 /// Platforms whose machines somebody else switches on have no such target. Unlike upstream's, this one eats nothing.
 pub fn refuse_cluster(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
-    let (disk, name) = (Folder::new(dir), "Cluster Infrastructure Variables");
-    let store = Store::open(dir, &disk)?;
-    let old = state::read(&store)?;
-    let given = Given::read(&store, Target::IgnitionConfigs, options, &old)?;
-    let platform = if shape::baremetal(&given.config).is_some() { "baremetal" } else { "none" };
-    let refused = CreateError::Infrastructure(platform.into());
+    let name = "Cluster Infrastructure Variables";
+    let refused = CreateError::Infrastructure(platform(dir, options)?.into());
     Err(refused
         .within(&format!("failed to generate asset {name:?}"))
         .within(&format!("failed to fetch {name}")))
+}
+
+/// `none` or `baremetal`, as the install-config says that is there or went into an earlier run.
+pub fn platform(dir: &Path, options: &Options) -> Result<&'static str, CreateError> {
+    let disk = Folder::new(dir);
+    let store = Store::open(dir, &disk)?;
+    let given = Given::read(&store, Target::InstallConfig, options, &state::read(&store)?)?;
+    Ok(if shape::baremetal(&given.config).is_some() { "baremetal" } else { "none" })
 }
 
 /// The certificates of an asset directory renewed, and with them what carries them.

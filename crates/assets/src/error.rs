@@ -23,7 +23,7 @@ pub enum CreateError {
     Manifest { warning: Option<String>, why: String },
     #[error("{} certificates expired", .0.len())]
     Expired(Vec<Stale>),
-    #[error("[{}]", .0.join(", "))]
+    #[error("{}", list(.0))]
     Refused(Vec<String>),
     #[error("failed to unmarshal {file}: {why}")]
     Unmarshal { file: String, why: String },
@@ -33,6 +33,8 @@ pub enum CreateError {
     Missing(&'static str),
     #[error("cannot create the cluster because {0:?} is a UPI platform")]
     Infrastructure(String),
+    #[error("this install method does not support Single Node installation on platform {0}")]
+    SingleNode(&'static str),
     #[error("{0} has no Ignition configs to refresh; `seedling create ignition-configs` makes them")]
     NothingToRefresh(PathBuf),
     #[error("cannot write YAML: {0}")]
@@ -115,6 +117,11 @@ impl CreateError {
             _ => vec![],
         }
     }
+}
+
+/// One as it is, several in brackets.
+fn list(all: &[String]) -> String {
+    if let [one] = all { one.clone() } else { format!("[{}]", all.join(", ")) }
 }
 
 fn age(hours: i64) -> String {

@@ -1,6 +1,6 @@
 //! What the user gave and what lies in the asset directory: read and checked as a whole before anything is made.
 
-use crate::config::{Context, InstallConfig, parse_hosts};
+use crate::config::{Context, InstallConfig, PASSED_OVER, parse_hosts};
 use crate::graph::engine::{Found, Made, Workshop};
 use crate::graph::{self, Id, ROLES};
 use crate::store::{self, Files, Store};
@@ -103,7 +103,10 @@ impl<'a> Given<'a> {
         let mut warnings: Vec<_> = Vec::new();
         // Once more than that would be noise: the config of an earlier run has been warned about.
         if self.config_on_disk {
-            warnings.extend(self.config.warnings.iter().map(Message::warning));
+            warnings.extend(self.config.warnings.iter().map(|text| match text.as_str() {
+                PASSED_OVER => Message::info(text),
+                _ => Message::warning(text),
+            }));
         }
         let text =
             "There is no hosts.yaml: the bootstrap node will wait for one in /opt/openshift/hosts.yaml";

@@ -25,7 +25,7 @@ mod state;
 mod store;
 mod yaml;
 
-pub use create::{create, create_on, recover, refresh, refuse_cluster};
+pub use create::{create, create_on, platform, recover, refresh, refuse_cluster};
 pub use error::CreateError;
 pub use graph::dot;
 pub use inspect::{Listed, certificates, in_kubeconfig};
@@ -85,6 +85,8 @@ pub struct Options {
     pub open: bool,
     /// FIPS clusters are let through, although this program is not FIPS-capable.
     pub skip_host_crypto: bool,
+    /// The bootstrap node's address, where it has several and its kubelet would choose another.
+    pub bootstrap_node_ip: Option<String>,
 }
 
 impl Default for Options {
@@ -101,6 +103,7 @@ impl Default for Options {
             invoker: set("OPENSHIFT_INSTALL_INVOKER").unwrap_or_else(|| USER.into()),
             open: false,
             skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION").is_some(),
+            bootstrap_node_ip: set("OPENSHIFT_INSTALL_BOOTSTRAP_NODE_IP"),
         }
     }
 }

@@ -16,6 +16,7 @@ use seedling_types::NodeToken;
 use seedling_types::admission::{Admission, Issued};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use time::format_description::well_known::Rfc3339;
 
 pub fn make(given: &Given, id: Id, made: &Made, say: &mut Vec<Message>) -> Result<Files, CreateError> {
@@ -174,6 +175,10 @@ fn of_role(
     }
     let current = made.file(of.pointer, of.pointer_file)?;
     if id == of.machines {
+        // Without a machine beside it nothing could hold the addresses of bare metal.
+        if of.pool == "master" && given.config.masters == 1 && shape::baremetal(&given.config).is_some() {
+            return Err(CreateError::SingleNode("baremetal"));
+        }
         return manifests::machines(&given.config, &Identity::of(made)?, of.pool, current);
     }
     // Machines are sent on to the machine-config server, so what was added to their pointer config is served from there.
@@ -235,6 +240,7 @@ fn bootstrap(given: &Given, id: Id, made: &Made) -> Result<Files, CreateError> {
         release: &release,
         inventory,
         admission: &admission(made)?,
+        node_ip: node_ip(given)?,
     };
     let config = bootstrap::config(&inputs)?;
     if id == graph::BOOTSTRAP {
@@ -243,6 +249,12 @@ fn bootstrap(given: &Given, id: Id, made: &Made) -> Result<Files, CreateError> {
     let disk = in_place_disk(given)?;
     let config = config.merge(bootstrap::in_place(&disk));
     Ok(one("bootstrap-in-place-for-live-iso.ign", &serde_json::to_string(&config)?))
+}
+
+fn node_ip(given: &Given) -> Result<Option<IpAddr>, CreateError> {
+    let Some(text) = &given.options.bootstrap_node_ip else { return Ok(None) };
+    let why = format!("OPENSHIFT_INSTALL_BOOTSTRAP_NODE_IP: Invalid value: {text:?}: must be an IP address");
+    text.parse().map(Some).map_err(|_| CreateError::Refused(vec![why]))
 }
 
 fn in_place_disk(given: &Given) -> Result<String, CreateError> {

@@ -256,6 +256,79 @@ fn in_place_needs_one_master_and_a_disk() {
                ignition]";
     assert_eq!(assets.said(SingleNodeIgnitionConfig), [why.to_string()].into());
     assert_eq!(assets.tree(), ["install-config.yaml"], "upstream has eaten it by now");
+
+    let assets = Assets::of_case("sno-bip");
+    let mut config: Value = serde_saphyr::from_str(&assets.read("install-config.yaml")).unwrap();
+    config["bootstrapInPlace"]["installationDisk"] = "".into();
+    assets.write("install-config.yaml", &config.to_string());
+    let said = assets.said(SingleNodeIgnitionConfig);
+    let why = "\"Single node bootstrap In Place Ignition Config\": bootstrapInPlace.installationDisk: Required value: installationDisk must \
+               be set the target disk drive for the installation";
+    assert!(said.len() == 1 && said.iter().all(|line| line.ends_with(why)), "{said:?}");
+}
+
+/// The recorded files of `openshift/`, in another order: theirs is the order of assets, ours of names.
+#[test]
+fn an_arbiter_directly() {
+    let assets = Assets::of_case("arbiter");
+    let consumed = ["Install Config", "Signer Key Parameters"];
+    said(&assets, IgnitionConfigs, &[SCHEDULABLE, CA, TLS, IGNITION_DONE], &consumed);
+    let openshift = "/opt/openshift/openshift/";
+    let got: BTreeSet<_> =
+        bootstrap_paths(&assets).into_iter().filter(|p| p.starts_with(openshift)).collect();
+    let pools = ["master", "arbiter", "worker"].into_iter().flat_map(|pool| {
+        let ssh = format!("99_openshift-machineconfig_99-{pool}-ssh.yaml");
+        [format!("99_openshift-cluster-api_{pool}-user-data-secret.yaml"), ssh]
+    });
+    let others = [
+        "99_feature-gate",
+        "99_kubeadmin-password-secret",
+        "99_osimagestream",
+        "openshift-install-manifests",
+    ];
+    let others = others.into_iter().map(|name| format!("{name}.yaml"));
+    assert_eq!(got, pools.chain(others).map(|name| format!("{openshift}{name}")).collect());
+    let mut files: Vec<_> = AFTER_IGNITION.into_iter().chain(["arbiter.ign"]).collect();
+    files.sort();
+    assert_eq!(assets.tree(), files);
+}
+
+#[test]
+fn the_bootstrap_nodes_address_reaches_its_kubelet() {
+    let assets = seed();
+    let with = |address: &str| {
+        let options =
+            seedling_assets::Options { bootstrap_node_ip: Some(address.into()), ..assets.options() };
+        seedling_assets::create(IgnitionConfigs, assets.dir.path(), &options)
+    };
+    let why = with("me").unwrap_err().to_string();
+    assert!(
+        why.ends_with("OPENSHIFT_INSTALL_BOOTSTRAP_NODE_IP: Invalid value: \"me\": must be an IP address"),
+        "{why}"
+    );
+    with("10.0.0.77").unwrap();
+    let config: Value = serde_json::from_str(&assets.read("bootstrap.ign")).unwrap();
+    let units = config["systemd"]["units"].as_array().unwrap();
+    let kubelet = units.iter().find(|unit| unit["name"] == "kubelet.service").unwrap();
+    let want = "[Service]\nEnvironment=\"NODE_ARGS=--node-ip=10.0.0.77 --address=10.0.0.77\"\n";
+    assert_eq!(kubelet["dropins"][0]["contents"], want);
+    assert!(kubelet["contents"].as_str().unwrap().contains(" $$NODE_ARGS'"), "the unit takes them");
+}
+
+#[test]
+fn a_single_node_on_bare_metal() {
+    let assets = Assets::of_case("baremetal");
+    let mut config: Value = serde_saphyr::from_str(&assets.read("install-config.yaml")).unwrap();
+    config["controlPlane"]["replicas"] = 1.into();
+    config["compute"] = serde_json::json!([{"name": "worker", "replicas": 0}]);
+    assets.write("install-config.yaml", &config.to_string());
+    let why = "failed to generate asset \"Master Machines\": this install method does not support Single Node installation on platform \
+               baremetal";
+    assert_eq!(assets.said(Manifests), [format!("fatal: failed to fetch Master Machines: {why}")].into());
+    let bootstrap = "Bootstrap Ignition Config";
+    let want =
+        format!("fatal: failed to fetch {bootstrap}: failed to fetch dependency of {bootstrap:?}: {why}");
+    assert_eq!(assets.said(IgnitionConfigs), [want].into());
 }
 
 #[test]

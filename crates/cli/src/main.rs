@@ -1,11 +1,12 @@
 //! The binary `seedling`: parse, dispatch, exit code. One thin file a command; the logic is in the other crates.
 
 mod commands;
+mod usage;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    certs, chaos, create, csr, docs, explain, graph, helper, init, kubectl, lab, node, node_reissue,
-    operator, probe, release, timeline, version, wait_for,
+    certs, chaos, completion, create, csr, destroy, docs, explain, gather, graph, helper, init, kubectl, lab,
+    node, node_reissue, operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -33,6 +34,14 @@ enum Command {
     /// Show how long certificates last, or renew those of an asset directory
     #[command(subcommand)]
     Certs(certs::CertsCommand),
+    /// Refused: what `create` makes is in its directory, and no cloud's machines are ours
+    #[command(subcommand)]
+    Destroy(destroy::DestroyCommand),
+    /// Fetch what explains a failed bring-up
+    #[command(subcommand)]
+    Gather(gather::GatherCommand),
+    /// Print what a shell needs to complete this program's commands
+    Completion(completion::CompletionArgs),
     /// Print what each asset is made of, in the language of Graphviz
     Graph,
     /// Build the payload, or show what is in it
@@ -75,7 +84,10 @@ enum Command {
 
 fn main() -> ExitCode {
     end_quietly_when_nobody_reads();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse_from(usage::arguments(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => return usage::refuse(&error),
+    };
     start_logging();
     // The one crypto provider, before anything speaks TLS.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -87,6 +99,12 @@ fn main() -> ExitCode {
         let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
         match cli.command {
             Command::Create(command) => create::run(command),
+            Command::Destroy(command) => Ok(destroy::run(command)),
+            Command::Gather(command) => Ok(gather::run(command)),
+            Command::Completion(args) => {
+                completion::run(&args, &mut Cli::command());
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Explain(args) => done(explain::run(&args)),
             Command::Init(args) => done(init::run(&args)),
             Command::Certs(command) => certs::run(command).await,

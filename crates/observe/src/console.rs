@@ -35,9 +35,15 @@ impl Level {
 impl std::str::FromStr for Level {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
-        let all = [Level::Debug, Level::Info, Level::Warning, Level::Error, Level::Fatal];
-        let found = all.into_iter().find(|l| l.name() == s || (s == "warn" && *l == Level::Warning));
-        found.ok_or_else(|| format!("not a valid log level: {s:?}"))
+        Ok(match s.to_lowercase().as_str() {
+            "trace" | "debug" => Level::Debug,
+            "info" => Level::Info,
+            "warn" | "warning" => Level::Warning,
+            "error" => Level::Error,
+            "fatal" | "panic" => Level::Fatal,
+            // The words of the library that openshift-install logs with.
+            _ => return Err(format!("not a valid logrus Level: {s:?}")),
+        })
     }
 }
 
@@ -70,6 +76,12 @@ impl Console {
     }
 }
 
+/// To standard error only.
+pub fn say(level: Level, message: &str) {
+    let terminal = std::io::stderr().is_terminal();
+    message.split('\n').for_each(|line| eprintln!("{}", form(level, line, terminal)));
+}
+
 fn form(level: Level, line: &str, terminal: bool) -> String {
     match (terminal, line) {
         (true, _) => format!("\x1b[{}m{}\x1b[0m {line:<44} ", level.colour(), level.name().to_uppercase()),
@@ -95,8 +107,8 @@ mod tests {
     #[test]
     fn levels() {
         assert_eq!("warn".parse(), Ok(Level::Warning));
-        assert_eq!("debug".parse(), Ok(Level::Debug));
-        assert!("loud".parse::<Level>().is_err());
+        assert_eq!("Debug".parse(), Ok(Level::Debug));
+        assert_eq!("loud".parse::<Level>(), Err("not a valid logrus Level: \"loud\"".into()));
         assert!(Level::Error > Level::Info);
     }
 }

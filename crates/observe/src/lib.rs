@@ -8,7 +8,7 @@ pub mod first_boot;
 pub mod timeline;
 pub mod wait;
 
-pub use console::{Console, Level};
+pub use console::{Console, Level, say};
 pub use wait::{
     InstallParams, Milestone, Progress, WaitError, bootstrap_complete, install_complete,
     report_bootstrap_failure, report_install_failure,

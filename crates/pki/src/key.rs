@@ -1,6 +1,6 @@
 //! Private keys: ECDSA by default (small, fast to make), RSA where a peer asks for it.
 
-use crate::PkiError;
+use crate::{PkiError, rsa};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
@@ -19,6 +19,9 @@ pub enum KeyAlgorithm {
     Rsa2048,
     Rsa3072,
     Rsa4096,
+    Rsa5120,
+    Rsa6144,
+    Rsa7168,
     Rsa8192,
 }
 
@@ -29,6 +32,9 @@ const NAMES: &[(KeyAlgorithm, &str)] = &[
     (KeyAlgorithm::Rsa2048, "rsa-2048"),
     (KeyAlgorithm::Rsa3072, "rsa-3072"),
     (KeyAlgorithm::Rsa4096, "rsa-4096"),
+    (KeyAlgorithm::Rsa5120, "rsa-5120"),
+    (KeyAlgorithm::Rsa6144, "rsa-6144"),
+    (KeyAlgorithm::Rsa7168, "rsa-7168"),
     (KeyAlgorithm::Rsa8192, "rsa-8192"),
 ];
 
@@ -41,7 +47,10 @@ impl KeyAlgorithm {
             Self::Rsa2048 => Key::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?,
             Self::Rsa3072 => Key::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072)?,
             Self::Rsa4096 => Key::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096)?,
-            Self::Rsa8192 => rsa_8192()?,
+            Self::Rsa5120 => large_rsa(5120)?,
+            Self::Rsa6144 => large_rsa(6144)?,
+            Self::Rsa7168 => large_rsa(7168)?,
+            Self::Rsa8192 => large_rsa(8192)?,
         })
     }
     /// Only a signer's key has to last for years: a leaf of an RSA signer has 2048 bits, as upstream's all have.
@@ -49,7 +58,7 @@ impl KeyAlgorithm {
         if self.is_rsa() { Self::Rsa2048 } else { self }
     }
     fn is_rsa(self) -> bool {
-        matches!(self, Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096 | Self::Rsa8192)
+        !matches!(self, Self::EcdsaP256 | Self::EcdsaP384 | Self::EcdsaP521)
     }
 }
 
@@ -69,11 +78,12 @@ impl FromStr for KeyAlgorithm {
     }
 }
 
-/// rcgen has no name for this size, but reads the key.
-fn rsa_8192() -> Result<Key, PkiError> {
-    let failed = |_| PkiError::Key("cannot make an RSA key of 8192 bits".into());
-    let key = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa8192).map_err(failed)?;
-    let der: Pkcs8V1Der = key.as_der().map_err(failed)?;
+/// rcgen has no name for these sizes, but reads the keys.
+fn large_rsa(bits: u16) -> Result<Key, PkiError> {
+    let failed = || PkiError::Key(format!("cannot make an RSA key of {bits} bits"));
+    let pkcs1 = rsa::generate(bits).ok_or_else(failed)?;
+    let key = aws_lc_rs::rsa::KeyPair::from_der(&pkcs1).map_err(|_| failed())?;
+    let der: Pkcs8V1Der = key.as_der().map_err(|_| failed())?;
     Ok(Key::from_pkcs8_der_and_sign_algo(&der.as_ref().into(), &PKCS_RSA_SHA256)?)
 }
 

@@ -6,6 +6,7 @@
 mod certificate;
 mod inspect;
 mod key;
+mod rsa;
 pub mod table;
 
 pub use certificate::{

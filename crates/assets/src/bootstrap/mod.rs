@@ -11,9 +11,10 @@ use crate::graph::engine::Made;
 use crate::graph::{self, Id, ROLES};
 use crate::store::Files;
 use seedling_components::node::{self, NodeParams};
-use seedling_ignition::{Config, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
+use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::table;
 use seedling_types::{Admission, Inventory, ReleaseInfo, paths};
+use std::net::IpAddr;
 
 pub struct Inputs<'a> {
     pub config: &'a InstallConfig,
@@ -22,6 +23,8 @@ pub struct Inputs<'a> {
     pub inventory: Option<&'a Inventory>,
     /// Digests of the nodes' tokens.
     pub admission: &'a Admission,
+    /// Where the kubelet must not choose one of several addresses by itself.
+    pub node_ip: Option<IpAddr>,
 }
 
 /// Home of the user-data secrets. Upstream's payload has an operator that brings it; the native one does not.
@@ -40,7 +43,15 @@ pub fn config(i: &Inputs) -> Result<Config, CreateError> {
         systemd: Systemd { units: units() },
         ..Config::default()
     };
-    Ok(node::bootstrap(&params)?.merge(own))
+    let mut config = node::bootstrap(&params)?.merge(own);
+    if let Some(address) = i.node_ip {
+        let contents =
+            format!("[Service]\nEnvironment=\"NODE_ARGS=--node-ip={address} --address={address}\"\n");
+        let kubelet = config.systemd.units.iter_mut().find(|unit| unit.name == "kubelet.service");
+        let dropin = Dropin { name: "20-node-ip.conf".into(), contents };
+        kubelet.into_iter().for_each(|unit| unit.dropins.push(dropin.clone()));
+    }
+    Ok(config)
 }
 
 fn core(i: &Inputs) -> Result<User, CreateError> {

@@ -4,7 +4,7 @@ use super::model::{ClusterEntry, Pool};
 use super::problem::Problem;
 use super::{
     ClusterNetwork, Context, InstallConfig, Merged, Networks, Platform, capabilities, features, network,
-    platform, pools, secret, services, ssh, text,
+    platform, pools, secret, services, ssh, text, vips,
 };
 use seedling_types::ClusterDomain;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>
     if let Some(b) = &merged.platform.baremetal {
         let lists = [(&b.api_vips[..], "apiVIPs"), (&b.ingress_vips[..], "ingressVIPs")];
         let user_managed = b.load_balancer.as_ref().is_some_and(|l| l.kind == "UserManaged");
-        network::check_vips(&merged.networking, "platform.baremetal", lists, user_managed, problems);
+        vips::check(&merged.networking, "platform.baremetal", lists, user_managed, problems);
     }
     network::check_ovn(&merged.networking, problems);
     let name = platform::active(&merged.platform);
@@ -43,6 +43,7 @@ pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>
     in_place(merged, name, problems);
     services::pki(merged, problems);
     features::check(merged, problems);
+    services::mirrors_without_credentials(merged, problems);
 }
 
 /// The typed view of a config without problems.
@@ -147,7 +148,7 @@ fn names(merged: &Merged, problems: &mut Vec<Problem>) {
     let name = &merged.metadata.name;
     let named = if merged.platform.baremetal.is_some() && name.contains('.') {
         Err("cluster name must not contain '.'".to_string())
-    } else if name.len() > NAME_LENGTH {
+    } else if name.chars().count() > NAME_LENGTH {
         Err(format!("must be no more than {NAME_LENGTH} characters"))
     } else {
         text::subdomain(name)

@@ -4,6 +4,7 @@ mod answers;
 pub mod baremetal;
 mod capabilities;
 mod check;
+mod compose;
 mod decode;
 mod explain;
 mod features;
@@ -15,14 +16,17 @@ mod network;
 mod platform;
 mod pools;
 pub mod problem;
+mod quiet;
 mod reference;
 mod scalar;
 mod secret;
 mod services;
 mod ssh;
+mod syntax;
 mod text;
 mod tree;
 mod url;
+mod vips;
 
 pub use answers::{Answers, example};
 pub use baremetal::Baremetal;
@@ -197,6 +201,10 @@ fn follows(problem: &Problem, earlier: &[Problem]) -> bool {
     })
 }
 
+/// Information rather than a warning, upstream as here.
+pub const PASSED_OVER: &str =
+    "Attempting to unmarshal while ignoring unknown keys because strict unmarshaling failed";
+
 /// Upstream's two lines for it.
 fn pass_over_unknown(problems: &mut Vec<Problem>) {
     let first = problems.iter().find(|p| p.step == Step::Unknown).cloned();
@@ -207,8 +215,7 @@ fn pass_over_unknown(problems: &mut Vec<Problem>) {
             first.message
         );
         problems.push(Problem::warning(&first.path, text));
-        let text = "Attempting to unmarshal while ignoring unknown keys because strict unmarshaling failed";
-        problems.push(Problem::warning(&first.path, text));
+        problems.push(Problem::warning(&first.path, PASSED_OVER));
     }
 }
 

@@ -4,9 +4,10 @@ use super::Merged;
 use super::baremetal::{Baremetal, Host};
 use super::capabilities::enabled;
 use super::model::Platform;
-use super::network::not_an_ip;
-use super::problem::Problem;
+use super::problem::{DECODING, Problem};
 use super::text::subdomain_faults;
+use super::vips::not_an_ip;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -221,23 +222,40 @@ fn root_device(host: &Host, path: &str, problems: &mut Vec<Problem>) {
 }
 
 fn network_config(host: &Host, path: &str, problems: &mut Vec<Problem>) {
-    let interfaces = host.network_config.as_ref().and_then(|c| c.get("interfaces")?.as_array());
+    let Some(config) = &host.network_config else { return };
+    let kind = match config {
+        Value::Object(_) => None,
+        Value::Array(_) => Some("array"),
+        Value::String(_) => Some("string"),
+        Value::Number(_) => Some("number"),
+        Value::Bool(_) => Some("bool"),
+        Value::Null => return,
+    };
+    if let Some(kind) = kind {
+        // Upstream reads it twice.
+        let why = format!(
+            "{DECODING} json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        );
+        let hint = "a map as NMState has it, with a list of interfaces";
+        let first = Problem::invalid_json(path, config, format!("Not a valid yaml: {why}"));
+        problems.push(first.hint(hint));
+        let why = format!("failed to unmarshal NMState config: {why}");
+        problems.push(Problem::invalid_text(path, &config.to_string(), why).hint(hint));
+    }
+    let interfaces = config.get("interfaces").and_then(Value::as_array);
     for (i, interface) in interfaces.into_iter().flatten().enumerate() {
         let path = format!("{path}.interfaces[{i}].mtu");
-        match interface.get("mtu") {
-            Some(serde_json::Value::String(mtu)) => {
-                let quoted = mtu.parse::<i64>().is_ok();
-                let why = if quoted {
-                    "mtu must be an integer (not quoted string)"
-                } else {
-                    "mtu must be an integer"
-                };
-                problems.push(Problem::invalid_text(&path, mtu, why));
-            }
-            Some(serde_json::Value::Bool(mtu)) => {
-                problems.push(Problem::invalid(&path, mtu, "mtu must be an integer, got bool"));
-            }
-            _ => {}
-        }
+        let Some(mtu) = interface.get("mtu") else { continue };
+        let got = match mtu {
+            Value::Number(_) => continue,
+            Value::String(text) if text.parse::<i64>().is_ok() => " (not quoted string)",
+            Value::String(_) => "",
+            Value::Bool(_) => ", got bool",
+            Value::Null => ", got <nil>",
+            Value::Array(_) => ", got []interface {}",
+            Value::Object(_) => ", got map[string]interface {}",
+        };
+        let problem = Problem::invalid_json(&path, mtu, format!("mtu must be an integer{got}"));
+        problems.push(problem.hint("e.g. 1500"));
     }
 }

@@ -7,6 +7,7 @@ use super::problem::Problem;
 use serde_json::{Map, Value};
 
 const RELEASE_ARCHITECTURE: &str = "amd64";
+const ARCHITECTURES: &[&str] = &["amd64", "arm64", "ppc64le", "s390x"];
 const FENCING: &str = "controlPlane.fencing.credentials";
 
 pub fn check(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
@@ -75,10 +76,12 @@ fn compute(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Every release of Seedling is built for one architecture. Pools that differ from the control plane were refused above.
+/// Every release of Seedling is built for one architecture. Pools that differ from the control plane, or name no architecture at
+/// all, were refused above, with upstream's words only.
 fn release(merged: &Merged, problems: &mut Vec<Problem>) {
     let master = &merged.control_plane.architecture;
-    if master == RELEASE_ARCHITECTURE {
+    let agreed = merged.compute.iter().all(|pool| pool.architecture == *master);
+    if master == RELEASE_ARCHITECTURE || !agreed || !ARCHITECTURES.contains(&master.as_str()) {
         return;
     }
     let mut refuse = |path: String, what: &str| {
@@ -88,7 +91,7 @@ fn release(merged: &Merged, problems: &mut Vec<Problem>) {
         problems.push(Problem::invalid_json(&path, master, why).hint("leave it out"));
     };
     refuse("controlPlane.architecture".into(), "controlPlane");
-    for (i, _) in merged.compute.iter().enumerate().filter(|(_, pool)| pool.architecture == *master) {
+    for i in 0..merged.compute.len() {
         refuse(format!("compute[{i}].architecture"), "compute");
     }
 }
@@ -103,10 +106,9 @@ fn pool(pool: &Pool, path: &str, platform: &str, problems: &mut Vec<Problem>) {
         let path = format!("{path}.hyperthreading");
         problems.push(Problem::unsupported(&path, &pool.hyperthreading, &["Disabled", "Enabled"]));
     }
-    let architectures = ["amd64", "arm64", "ppc64le", "s390x"];
-    if !architectures.contains(&pool.architecture.as_str()) {
+    if !ARCHITECTURES.contains(&pool.architecture.as_str()) {
         let path = format!("{path}.architecture");
-        problems.push(Problem::unsupported(&path, &pool.architecture, &architectures).hint("leave it out"));
+        problems.push(Problem::unsupported(&path, &pool.architecture, ARCHITECTURES).hint("leave it out"));
     }
     disks(pool, &format!("{path}.diskSetup"), problems);
     for (name, value) in pool.platform.iter().filter(|(name, _)| *name != platform) {
@@ -132,7 +134,7 @@ fn whole(platform: &str, given: &Value) -> Value {
 }
 
 fn disks(pool: &Pool, path: &str, problems: &mut Vec<Problem>) {
-    let (mut etcd, mut swap) = (0, 0);
+    let (mut etcd, mut swap) = (false, false);
     for (i, disk) in pool.disk_setup.iter().enumerate() {
         let mut refuse = |field: &str, why: &str| {
             let shown = crate::yaml::to_yaml(disk).unwrap_or_default();
@@ -147,25 +149,14 @@ fn disks(pool: &Pool, path: &str, problems: &mut Vec<Problem>) {
                 }
                 Some(_) => {}
             },
-            "etcd" => {
-                etcd += 1;
-                if etcd > 1 {
-                    problems.push(Problem::too_many(&format!("{path}.etcd"), 2, 1));
-                } else if disk.etcd.is_none() {
-                    refuse("etcd", "etcd configuration must be created");
-                } else if pool.name != "master" {
-                    refuse("etcd", "cannot specify etcd on worker machine pools");
-                }
-            }
+            "etcd" if etcd => problems.push(Problem::too_many(&format!("{path}.etcd"), 2, 1)),
+            "etcd" if disk.etcd.is_none() => refuse("etcd", "etcd configuration must be created"),
+            "etcd" if pool.name != "master" => refuse("etcd", "cannot specify etcd on worker machine pools"),
+            "etcd" => etcd = true,
             "swap" if pool.name == "master" => refuse("swap", "swap is unsupported on control plane nodes"),
-            "swap" => {
-                swap += 1;
-                if swap > 1 {
-                    problems.push(Problem::too_many(&format!("{path}.swap"), 2, 1));
-                } else if disk.swap.is_none() {
-                    refuse("swap", "swap configuration must be created");
-                }
-            }
+            "swap" if swap => problems.push(Problem::too_many(&format!("{path}.swap"), 2, 1)),
+            "swap" if disk.swap.is_none() => refuse("swap", "swap configuration must be created"),
+            "swap" => swap = true,
             other => {
                 let path = format!("{path}[{i}].type");
                 problems.push(Problem::unsupported(&path, other, &["etcd", "swap", "user-defined"]));

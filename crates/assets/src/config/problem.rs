@@ -145,12 +145,14 @@ impl Problem {
             Some(Mark { line, column }) => format!("{file}:{line}:{column}"),
             None => file.to_string(),
         };
-        let what = match (told, self.path.is_empty()) {
-            (false, _) => {
-                self.message.trim_start_matches(DECODING).trim_start().lines().collect::<Vec<_>>().join(" ")
-            }
-            (true, false) => self.path.clone(),
-            (true, true) => "here".into(),
+        let message =
+            || self.message.trim_start_matches(DECODING).trim_start().lines().collect::<Vec<_>>().join(" ");
+        let what = match (told, self.path.as_str()) {
+            (false, path) if path.is_empty() || self.message.starts_with(path) => message(),
+            (false, path) => format!("{path}: {}", message()),
+            (true, "") => "here".into(),
+            (true, path) if self.at.is_none() => format!("{path} is not in the file"),
+            (true, path) => path.to_string(),
         };
         let mut lines = vec![format!("{place}: {what}")];
         if let (Some(source), Some(at)) = (&self.source, self.at.filter(|at| at.column > 0)) {

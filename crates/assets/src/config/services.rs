@@ -5,6 +5,8 @@ use super::model::KeyConfig;
 use super::network::parse_cidr;
 use super::problem::Problem;
 use super::{reference, text, url};
+use serde_json::Value;
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 pub fn proxy(merged: &Merged, problems: &mut Vec<Problem>) {
@@ -115,6 +117,24 @@ pub fn digest_sources(merged: &Merged, problems: &mut Vec<Problem>) {
     }
 }
 
+/// A mirror may be open to everybody, so this is only said.
+pub fn mirrors_without_credentials(merged: &Merged, problems: &mut Vec<Problem>) {
+    let content = merged.image_content_sources.iter().flat_map(|group| &group.mirrors);
+    let all = content.chain(merged.image_digest_sources.iter().flat_map(|group| &group.mirrors));
+    let secret: Value = serde_json::from_str(&merged.pull_secret).unwrap_or_default();
+    let known = |host: &str| {
+        let mut names = secret["auths"].as_object().into_iter().flat_map(|auths| auths.keys());
+        names.any(|name| name.split('/').next() == Some(host))
+    };
+    let mut told = HashSet::new();
+    for host in all.filter_map(|mirror| mirror.split('/').next()).filter(|host| !known(host)) {
+        if told.insert(host) {
+            let text = format!("Mirror registry {} is not found in pullSecret", super::go::quote(host));
+            problems.push(Problem::warning("pullSecret", text));
+        }
+    }
+}
+
 fn mirrors(path: &str, source: &str, mirrors: &[String], problems: &mut Vec<Problem>) {
     let sources = std::iter::once((format!("{path}.source"), source));
     let mirrors = mirrors.iter().enumerate().map(|(i, m)| (format!("{path}.mirrors[{i}]"), m.as_str()));
@@ -148,12 +168,11 @@ pub fn publish(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
                 refuse("please specify the operator publishing strategy for mixed publish strategy".into());
             }
         }
-        _ if operators.is_some() => {
-            let why = "operator publishing strategy is only allowed with mixed publishing strategy installs";
-            problems
-                .push(Problem::invalid_json("operatorPublishingStrategy", publish, why).hint("remove it"));
-        }
         _ => {}
+    }
+    if publish != "Mixed" && operators.is_some() {
+        let why = "operator publishing strategy is only allowed with mixed publishing strategy installs";
+        problems.push(Problem::invalid_json("operatorPublishingStrategy", publish, why).hint("remove it"));
     }
     let Some(operators) = operators else { return };
     let or_external = |value: &str| if value.is_empty() { "External" } else { value }.to_string();

@@ -3,17 +3,12 @@
 //! The parser is a port of libyaml, as Go's is, so the same files are refused in the same words. What a file means is YAML 1.1 as
 //! Go reads it: `yes` is true, `017` is 15, a second document is ignored.
 
-use super::go;
-use super::problem::{Mark, Problem, Step};
-use super::scalar::{self, Scalar};
-use libyaml_safer::{ErrorKind, Event, EventData, Parser, ScalarStyle};
+use super::compose::{Composer, stopped};
+use super::problem::{Mark, Problem};
+use super::quiet::quietly;
+use super::syntax;
+use libyaml_safer::Parser;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// No install-config is deeper; what is would only fill the stack.
-const DEPTH: usize = 100;
-/// With every alias written out. A file that grows beyond this is meant to.
-const NODES: usize = 100_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -96,18 +91,35 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let mut reader = source.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut reader);
-    let mut composer =
-        Composer { parser, anchors: HashMap::new(), open: vec![], nodes: 0, duplicates: vec![] };
-    // It also has a hole where a tag meets a comma.
-    let ended = catch_unwind(AssertUnwindSafe(|| composer.document()))
-        .unwrap_or_else(|_| Err(stopped("did not find expected ',' or ']'", None)));
+    let mut composer = Composer::new(parser);
+    // The port also has a hole where a tag meets a comma, as in `[!x,y]`. To Go the comma is a part of the tag, and so is the bracket.
+    let ended = quietly(|| composer.document()).unwrap_or_else(|| {
+        let at = tag_after(text, composer.last);
+        let what = format!("line {}: did not find expected ',' or ']'", at.line);
+        Err(Box::new(stopped(&what, Some(at)).hint("put a blank between a tag and the comma")))
+    });
     match ended {
         Ok(node) => {
             let duplicates = duplicates(&composer.duplicates);
             (Some(node), duplicates.into_iter().collect())
         }
-        Err(problem) => (None, vec![*problem]),
+        Err(problem) => {
+            let mut problem = *problem;
+            let hint = syntax::hint(&problem.message, text, problem.at);
+            problem.hint.get_or_insert_with(|| hint.into());
+            (None, vec![problem])
+        }
     }
+}
+
+/// The first tag from a place on.
+fn tag_after(text: &str, from: Mark) -> Mark {
+    let before = |line: u64, column: u64| (line, column) < (from.line, from.column);
+    let tags = text.lines().zip(1..).flat_map(|(line, number)| {
+        let columns = line.chars().zip(1..).filter(|(c, _)| *c == '!');
+        columns.map(move |(_, column)| Mark { line: number, column }).collect::<Vec<_>>()
+    });
+    tags.into_iter().find(|at| !before(at.line, at.column)).unwrap_or(from)
 }
 
 fn duplicates(found: &[(String, Mark)]) -> Option<Problem> {
@@ -117,220 +129,6 @@ fn duplicates(found: &[(String, Mark)]) -> Option<Problem> {
     let mut problem = *stopped(&format!("unmarshal errors:{}", lines.concat()), Some(*first));
     problem.hint = Some("keep one of the two".into());
     Some(problem)
-}
-
-fn stopped(what: &str, at: Option<Mark>) -> Box<Problem> {
-    let message = format!("error converting YAML to JSON: yaml: {what}");
-    let mut problem = Problem::new(Step::Yaml, "", message)
-        .hint("check indentation, quotes and brackets; a tab cannot indent");
-    problem.at = at;
-    Box::new(problem)
-}
-
-type Found<T> = Result<T, Box<Problem>>;
-
-struct Composer<'r, 'b> {
-    parser: Parser<&'r mut &'b [u8]>,
-    anchors: HashMap<String, Node>,
-    /// Anchors of collections that are not read to their end.
-    open: Vec<String>,
-    nodes: usize,
-    /// Keys in Go's notation.
-    duplicates: Vec<(String, Mark)>,
-}
-
-impl Composer<'_, '_> {
-    fn document(&mut self) -> Found<Node> {
-        loop {
-            let event = self.next()?;
-            match event.data {
-                EventData::StreamStart { .. } => {}
-                EventData::DocumentStart { .. } => {
-                    let first = self.next()?;
-                    let node = self.node(first, 0)?;
-                    // What follows in the same document is read, as upstream does; a next document is not.
-                    self.next()?;
-                    return Ok(node);
-                }
-                _ => return Ok(Node { value: Value::Null, at: mark(&event) }),
-            }
-        }
-    }
-
-    fn next(&mut self) -> Found<Event> {
-        self.parser.parse().map_err(|e| {
-            // Go counts lines from 0, says nothing of line 0, and adds one for the scanner only.
-            let line = |mark: Option<libyaml_safer::Mark>| mark.map(|m| m.line).filter(|line| *line > 0);
-            let scanner = u64::from(e.kind() == ErrorKind::Scanner);
-            let line = line(e.problem_mark()).map(|line| line + scanner).or_else(|| line(e.context_mark()));
-            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            let at = e.problem_mark().map(|m| Mark { line: m.line + 1, column: m.column + 1 });
-            stopped(&format!("{place}{}", e.problem()), at)
-        })
-    }
-
-    fn node(&mut self, event: Event, depth: usize) -> Found<Node> {
-        let at = mark(&event);
-        self.count(1, at)?;
-        if depth > DEPTH {
-            return Err(stopped(&format!("exceeded max depth of {DEPTH}"), Some(at)));
-        }
-        let (anchor, value) = match event.data {
-            EventData::Alias { anchor } => return self.alias(&anchor, at),
-            EventData::Scalar { anchor, tag, value, style, .. } => {
-                let plain = style == ScalarStyle::Plain;
-                let resolved = scalar::resolve(tag.as_deref(), value, plain);
-                let scalar = resolved.map_err(|why| stopped(&why, Some(at)))?;
-                (anchor, scalar.into())
-            }
-            EventData::SequenceStart { anchor, .. } => {
-                let value = self.collection(anchor.as_ref(), |this| this.list(depth))?;
-                (anchor, value)
-            }
-            EventData::MappingStart { anchor, .. } => {
-                let value = self.collection(anchor.as_ref(), |this| this.map(depth))?;
-                (anchor, value)
-            }
-            _ => (None, Value::Null),
-        };
-        let node = Node { value, at };
-        if let Some(anchor) = anchor {
-            self.anchors.insert(anchor, node.clone());
-        }
-        Ok(node)
-    }
-
-    fn collection(
-        &mut self,
-        anchor: Option<&String>,
-        read: impl FnOnce(&mut Self) -> Found<Value>,
-    ) -> Found<Value> {
-        self.open.extend(anchor.cloned());
-        let value = read(self);
-        if anchor.is_some() {
-            self.open.pop();
-        }
-        value
-    }
-
-    fn alias(&mut self, anchor: &str, at: Mark) -> Found<Node> {
-        if self.open.iter().any(|open| open == anchor) {
-            return Err(stopped(&format!("anchor '{anchor}' value contains itself"), Some(at)));
-        }
-        let Some(node) = self.anchors.get(anchor).cloned() else {
-            return Err(stopped(&format!("unknown anchor '{anchor}' referenced"), Some(at)));
-        };
-        self.count(size(&node), at)?;
-        Ok(Node { at, ..node })
-    }
-
-    fn count(&mut self, more: usize, at: Mark) -> Found<()> {
-        self.nodes += more;
-        if self.nodes > NODES {
-            return Err(stopped("document contains excessive aliasing", Some(at)));
-        }
-        Ok(())
-    }
-
-    fn list(&mut self, depth: usize) -> Found<Value> {
-        let mut items = Vec::new();
-        loop {
-            let event = self.next()?;
-            if event.data == EventData::SequenceEnd {
-                return Ok(Value::List(items));
-            }
-            items.push(self.node(event, depth + 1)?);
-        }
-    }
-
-    fn map(&mut self, depth: usize) -> Found<Value> {
-        let mut entries: Vec<Entry> = Vec::new();
-        loop {
-            let event = self.next()?;
-            if event.data == EventData::MappingEnd {
-                return Ok(Value::Map(entries));
-            }
-            let merge = is_merge(&event);
-            let key_node = self.node(event, depth + 1)?;
-            let event = self.next()?;
-            let node = self.node(event, depth + 1)?;
-            // Strictly read, a merged key may not be there already either.
-            let more = if merge {
-                to_merge(&node)?.into_iter().map(|entry| (go::quote(&entry.key), entry)).collect()
-            } else {
-                let (key, notation) = key(&key_node, &node)?;
-                vec![(notation, Entry { key, key_at: key_node.at, node })]
-            };
-            for (notation, entry) in more {
-                if entries.iter().any(|before| before.key == entry.key) {
-                    self.duplicates.push((notation, entry.node.at));
-                } else {
-                    entries.push(entry);
-                }
-            }
-        }
-    }
-}
-
-fn is_merge(event: &Event) -> bool {
-    matches!(&event.data, EventData::Scalar { value, style: ScalarStyle::Plain, .. } if value == "<<")
-}
-
-/// The entries that `<<` brings in: of a map, or of each map in a list.
-fn to_merge(node: &Node) -> Found<Vec<Entry>> {
-    match &node.value {
-        Value::Map(entries) => Ok(entries.clone()),
-        Value::List(items) if items.iter().all(|item| matches!(item.value, Value::Map(_))) => {
-            Ok(items.iter().rev().map(to_merge).collect::<Found<Vec<_>>>()?.concat())
-        }
-        _ => Err(stopped("map merge requires map or sequence of maps as the value", Some(node.at))),
-    }
-}
-
-/// A key as JSON has it, and as Go's `%#v` prints it.
-fn key(key: &Node, value: &Node) -> Found<(String, String)> {
-    match &key.value {
-        Value::Text(text) => Ok((text.clone(), go::quote(text))),
-        Value::Int(number) => Ok((number.to_string(), number.to_string())),
-        Value::Bool(value) => Ok((value.to_string(), value.to_string())),
-        Value::Float(number) => Ok((go::float(*number), go::float(*number))),
-        Value::Null => {
-            let message = format!(
-                "error converting YAML to JSON: unsupported map key of type: %!s(<nil>), key: <nil>, value: {}",
-                go::syntax(&value.value)
-            );
-            let mut problem = Problem::new(Step::Yaml, "", message).hint("give the field a name");
-            problem.at = Some(key.at);
-            Err(Box::new(problem))
-        }
-        Value::List(_) | Value::Map(_) => {
-            Err(stopped(&format!("invalid map key: {}", go::syntax(&key.value)), Some(key.at)))
-        }
-    }
-}
-
-impl From<Scalar> for Value {
-    fn from(scalar: Scalar) -> Self {
-        match scalar {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(value) => Value::Bool(value),
-            Scalar::Int(number) => Value::Int(number),
-            Scalar::Float(number) => Value::Float(number),
-            Scalar::Text(text) => Value::Text(text),
-        }
-    }
-}
-
-fn size(node: &Node) -> usize {
-    match &node.value {
-        Value::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Map(entries) => 1 + entries.iter().map(|entry| size(&entry.node)).sum::<usize>(),
-        _ => 1,
-    }
-}
-
-fn mark(event: &Event) -> Mark {
-    Mark { line: event.start_mark.line + 1, column: event.start_mark.column + 1 }
 }
 
 #[cfg(test)]
@@ -441,6 +239,11 @@ mod tests {
         assert!(parse(&bomb).1[0].message.contains("excessive aliasing"));
         assert!(parse(&"[".repeat(100_000)).1[0].message.contains("max depth"));
         assert!(parse("a: \"x\\").1[0].message.contains("found unknown escape character"));
-        assert!(parse("a: [!x,y]").0.is_none());
+        for (text, line) in [("a: [!x,y]", 1), ("a: 1\nb: [!x,y]\nc: 2\n", 2)] {
+            let (node, problems) = parse(text);
+            let want = format!("yaml: line {line}: did not find expected ',' or ']'");
+            assert!(node.is_none() && problems[0].message.ends_with(&want), "{problems:?}");
+            assert_eq!(problems[0].at.map(|at| (at.line, at.column)), Some((line, 5)));
+        }
     }
 }

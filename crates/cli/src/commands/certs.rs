@@ -4,6 +4,7 @@ use super::create::tell;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use seedling_assets::{Listed, Options};
+use seedling_observe::Level;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -54,7 +55,7 @@ pub async fn run(command: CertsCommand) -> Result<ExitCode> {
         CertsCommand::Refresh(args) => {
             let mut options = Options::default();
             options.release = args.release.unwrap_or(options.release);
-            Ok(tell(seedling_assets::refresh(&args.dir, &options)))
+            Ok(tell(seedling_assets::refresh(&args.dir, &options), Level::Info))
         }
     }
 }

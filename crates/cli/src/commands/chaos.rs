@@ -115,7 +115,7 @@ pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
         let round = Round { labs: &labs, args: &args, steps: &steps, number: number + 1, cases: round };
         let ended = tokio::select! {
             ended = round.run() => ended,
-            () = super::wait_for::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            () = super::log::interrupted() => Err(anyhow::anyhow!("interrupted")),
         };
         seedling_lab::down(&labs, &args.name, &|_| ()).await?;
         outcomes.extend(ended?);

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use seedling_assets::{CreateError, Options, Outcome, Target};
+use seedling_observe::Level;
 use seedling_pki::KeyAlgorithm;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -45,32 +45,45 @@ pub struct CreateArgs {
     /// Output of `seedling release build` [default: $SEEDLING_CACHE/release]
     #[arg(long, value_name = "DIR")]
     release: Option<PathBuf>,
-    /// What signers' keys are made with: ecdsa-p256, -p384, -p521, rsa-2048, -3072, -4096, -8192 [default: ecdsa-p256, or what
+    /// What signers' keys are made with: ecdsa-p256, -p384, -p521, rsa-2048 to rsa-8192 in steps of 1024 [default: ecdsa-p256, or what
     /// install-config.yaml says]
     #[arg(long, value_name = "ALGORITHM")]
     key_algorithm: Option<KeyAlgorithm>,
     /// Use the signers in tls/ of the asset directory (NAME.crt and NAME.key, e.g. root-ca) instead of new ones; they stay there
     #[arg(long)]
     own_signers: bool,
+    #[command(flatten)]
+    log: super::log::LogArgs,
 }
 
 pub fn run(command: CreateCommand) -> Result<ExitCode> {
-    let (target, args) = match command {
-        CreateCommand::InstallConfig { args, new } => {
-            super::ask::new_install_config(&args.dir, &new)?;
-            (Target::InstallConfig, args)
+    let (CreateCommand::InstallConfig { args, .. }
+    | CreateCommand::Manifests(args)
+    | CreateCommand::IgnitionConfigs { args, .. }
+    | CreateCommand::SingleNodeIgnitionConfig(args)
+    | CreateCommand::Cluster(args)) = &command;
+    let level = match args.log.level() {
+        Ok(level) => level,
+        Err(code) => return Ok(code),
+    };
+    let mut options = args.options();
+    let target = match &command {
+        CreateCommand::InstallConfig { new, .. } => {
+            super::ask::new_install_config(&args.dir, new)?;
+            Target::InstallConfig
         }
-        CreateCommand::Manifests(args) => (Target::Manifests, args),
-        CreateCommand::IgnitionConfigs { args, open } => {
-            let options = Options { open, ..args.options() };
-            return Ok(tell(seedling_assets::create(Target::IgnitionConfigs, &args.dir, &options)));
+        CreateCommand::Manifests(_) => Target::Manifests,
+        CreateCommand::IgnitionConfigs { open, .. } => {
+            options.open = *open;
+            Target::IgnitionConfigs
         }
-        CreateCommand::SingleNodeIgnitionConfig(args) => (Target::SingleNodeIgnitionConfig, args),
-        CreateCommand::Cluster(args) => {
-            return Ok(tell(seedling_assets::refuse_cluster(&args.dir, &args.options())));
+        CreateCommand::SingleNodeIgnitionConfig(_) => Target::SingleNodeIgnitionConfig,
+        CreateCommand::Cluster(_) => {
+            return Ok(tell(seedling_assets::refuse_cluster(&args.dir, &options), level));
         }
     };
-    Ok(tell(seedling_assets::create(target, &args.dir, &args.options())))
+    super::log::end_when_interrupted();
+    Ok(tell(seedling_assets::create(target, &args.dir, &options), level))
 }
 
 impl CreateArgs {
@@ -85,35 +98,20 @@ impl CreateArgs {
     }
 }
 
-/// Says what a run has to say, and gives its exit code.
-pub fn tell(done: Result<Outcome, CreateError>) -> ExitCode {
-    match done {
+/// Says what a run has to say, from a level on, and gives its exit code.
+pub fn tell(done: Result<Outcome, CreateError>, from: Level) -> ExitCode {
+    let (lines, code) = match done {
         Ok(outcome) => {
-            for message in outcome.messages {
-                say(message.level.as_str(), &message.text);
-            }
-            ExitCode::SUCCESS
+            let line = |m: seedling_assets::Message| (m.level.as_str(), m.text);
+            (outcome.messages.into_iter().map(line).collect(), ExitCode::SUCCESS)
         }
-        Err(error) => {
-            error.lines().iter().for_each(|(level, line)| say(level, line));
-            error.exit_code().into()
-        }
-    }
-}
-
-/// One line of text, one line of log: `INFO …` in colour for people, `level=info msg=…` for programs.
-fn say(level: &str, text: &str) {
-    let colour = match level {
-        "info" => 36,
-        "warning" => 33,
-        _ => 31,
+        Err(error) => (error.lines(), error.exit_code().into()),
     };
-    for line in text.lines() {
-        if std::io::stderr().is_terminal() {
-            // Short messages are padded, as logrus does it.
-            eprintln!("\x1b[{colour}m{}\x1b[0m {line:<44} ", level.to_uppercase());
-        } else {
-            eprintln!("level={level} msg={line}");
+    for (level, text) in lines {
+        let level = level.parse().unwrap_or(Level::Error);
+        if level >= from {
+            seedling_observe::say(level, &text);
         }
     }
+    code
 }

@@ -68,7 +68,7 @@ pub async fn run(args: ProbeArgs) -> Result<ExitCode> {
     let kubeconfig = args.kubeconfig.or_else(|| lab.as_ref().map(Lab::kubeconfig)).unwrap_or_default();
     let until = async {
         tokio::select! {
-            () = super::wait_for::interrupted() => Ok(()),
+            () = super::log::interrupted() => Ok(()),
             ended = end(&args.until, &kubeconfig) => ended,
         }
     };

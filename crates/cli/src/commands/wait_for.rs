@@ -1,5 +1,6 @@
 //! `seedling wait-for`: follow a bootstrap or an installation to its end; upstream's words and exit codes.
 
+use super::log::{self, LogArgs};
 use clap::{Args, Subcommand};
 use seedling_observe::{Console, InstallParams, Level, Progress, WaitError};
 use std::path::PathBuf;
@@ -19,23 +20,22 @@ pub struct WaitForArgs {
     /// The asset directory; its auth/kubeconfig is used
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// debug, info, warning or error
-    #[arg(long, default_value = "info")]
-    log_level: Level,
+    #[command(flatten)]
+    log: LogArgs,
     /// Seconds an operator must not have progressed to count as stable (upstream: 30)
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     stable_for: u64,
 }
 
-/// Upstream's, for an interrupted run.
-const INTERRUPTED: u8 = 8;
-
 pub async fn run(command: WaitForCommand) -> ExitCode {
     let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
-    let mut console = Console::new(args.log_level, &args.dir);
+    let mut console = match args.log.console(&args.dir) {
+        Ok(console) => console,
+        Err(code) => return code,
+    };
     let waited = tokio::select! {
         waited = wait(&command, args, &mut console) => Some(waited),
-        () = interrupted() => None,
+        () = log::interrupted() => None,
     };
     match waited {
         Some(Ok(())) => ExitCode::SUCCESS,
@@ -45,8 +45,8 @@ pub async fn run(command: WaitForCommand) -> ExitCode {
             ExitCode::FAILURE
         }
         None => {
-            console.say(Level::Warning, "Received interrupt signal");
-            INTERRUPTED.into()
+            console.say(Level::Warning, log::INTERRUPTED);
+            log::INTERRUPTED_CODE.into()
         }
     }
 }
@@ -87,18 +87,12 @@ async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Consol
 
 /// The API's address as people know it.
 fn server(kubeconfig: &std::path::Path) -> Result<String, String> {
-    let text =
-        std::fs::read_to_string(kubeconfig).map_err(|e| format!("open {}: {e}", kubeconfig.display()))?;
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::NotFound => format!("stat {}: no such file or directory", kubeconfig.display()),
+        _ => format!("open {}: {e}", kubeconfig.display()),
+    };
+    let text = std::fs::read_to_string(kubeconfig).map_err(failed)?;
     let config: serde_json::Value = serde_saphyr::from_str(&text).map_err(|e| e.to_string())?;
     let server = config["clusters"][0]["cluster"]["server"].as_str();
     server.map(str::to_string).ok_or_else(|| format!("{} names no server", kubeconfig.display()))
-}
-
-pub(super) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
 }

@@ -84,7 +84,8 @@ fn merge(base: &mut Value, more: Value) {
 /// The Node's name is the short host name, whatever the DHCP client made of it; `localhost` means it has not answered yet.
 pub fn unit(role: Role) -> String {
     let (wait, joins) = match role {
-        Role::Bootstrap => Default::default(),
+        // From a drop-in: which of several addresses is the node's.
+        Role::Bootstrap => (String::new(), " $$NODE_ARGS".into()),
         _ => (
             format!("{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
             format!(
@@ -142,7 +143,9 @@ mod tests {
 
     #[test]
     fn only_a_joining_kubelet_has_kubeconfigs() {
-        assert!(!unit(Role::Bootstrap).contains("kubeconfig"));
+        assert!(
+            !unit(Role::Bootstrap).contains("kubeconfig") && unit(Role::Bootstrap).contains(" $$NODE_ARGS'")
+        );
         assert!(
             unit(Role::Master).contains("--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig --kubeconfig=")
         );

@@ -113,24 +113,26 @@ static DISK: Struct = Struct {
     go: "types.Disk",
     doc: "One further disk.",
     fields: &[
-        Field::new("etcd", PLATFORM_DISK, "The disk that holds etcd's data."),
-        Field::new("swap", PLATFORM_DISK, "The disk that is swapped to."),
+        Field::new("etcd", ETCD_DISK, "The disk that holds etcd's data."),
+        Field::new("swap", SWAP_DISK, "The disk that is swapped to."),
         Field::new("type", Kind::Text("types.DiskType"), "What the disk is for.").required().values(&[
             "etcd",
             "swap",
             "user-defined",
         ]),
-        Field::new("userDefined", PLATFORM_DISK, "A disk mounted where you say."),
+        Field::new("userDefined", USER_DISK, "A disk mounted where you say."),
     ],
 };
-const PLATFORM_DISK: Kind = Kind::Struct(&Struct {
+const ETCD_DISK: Kind = Kind::Struct(&Struct { go: "types.DiskEtcd", doc: WHICH, fields: &[DISK_ID] });
+const SWAP_DISK: Kind = Kind::Struct(&Struct { go: "types.DiskSwap", doc: WHICH, fields: &[DISK_ID] });
+const USER_DISK: Kind = Kind::Struct(&Struct {
     go: "types.DiskUserDefined",
-    doc: "Which disk it is.",
-    fields: &[
-        Field::text("mountPath", "Where the disk is mounted."),
-        Field::text("platformDiskID", "The disk's name on the platform, at most 12 characters.").required(),
-    ],
+    doc: WHICH,
+    fields: &[Field::text("mountPath", "Where the disk is mounted."), DISK_ID],
 });
+const WHICH: &str = "Which disk it is.";
+const DISK_ID: Field =
+    Field::text("platformDiskID", "The disk's name on the platform, at most 12 characters.").required();
 
 static FENCING: Struct = Struct {
     go: "types.Fencing",

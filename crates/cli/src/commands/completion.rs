@@ -1,0 +1,14 @@
+//! `seedling completion`
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+#[derive(Args)]
+pub struct CompletionArgs {
+    /// e.g. `source <(seedling completion bash)`
+    shell: Shell,
+}
+
+pub fn run(args: &CompletionArgs, command: &mut Command) {
+    clap_complete::generate(args.shell, command, "seedling", &mut std::io::stdout());
+}

@@ -1,0 +1,50 @@
+//! How openshift-install's commands speak: `--log-level`, and an end by signal. Everything said is in `.openshift_install.log`, too.
+
+use clap::Args;
+use seedling_observe::{Console, Level};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Upstream's words and exit code for a run that was interrupted.
+pub const INTERRUPTED: &str = "Received interrupt signal";
+pub const INTERRUPTED_CODE: u8 = 8;
+
+#[derive(Args)]
+pub struct LogArgs {
+    /// debug, info, warning or error
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    log_level: String,
+}
+
+impl LogArgs {
+    /// What is no level is said in openshift-install's words.
+    pub fn level(&self) -> Result<Level, ExitCode> {
+        self.log_level.parse().map_err(|why| {
+            seedling_observe::say(Level::Fatal, &format!("invalid log-level: {why}"));
+            ExitCode::FAILURE
+        })
+    }
+
+    /// For commands whose lines are logged where they are said.
+    pub fn console(&self, dir: &Path) -> Result<Console, ExitCode> {
+        Ok(Console::new(self.level()?, dir))
+    }
+}
+
+/// Ends the program at SIGINT or SIGTERM, wherever it is: what it had not finished the next run does, or starts anew.
+pub fn end_when_interrupted() {
+    tokio::spawn(async {
+        interrupted().await;
+        seedling_observe::say(Level::Warning, INTERRUPTED);
+        std::process::exit(INTERRUPTED_CODE.into());
+    });
+}
+
+pub async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
