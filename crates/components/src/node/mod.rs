@@ -145,7 +145,12 @@ mod tests {
                 assert!(contents.verification.as_ref().unwrap().hash.starts_with("sha512-"));
             }
             let units: Vec<_> = config.systemd.units.iter().map(|u| (u.name.as_str(), u.enabled)).collect();
-            let names = ["machine-config-firewall.service", "containerd.service", "kubelet.service"];
+            let names = [
+                "machine-config-firewall.service",
+                "seedling-first-boot.service",
+                "containerd.service",
+                "kubelet.service",
+            ];
             assert_eq!(units, names.map(|name| (name, Some(true))));
         }
     }
