@@ -5,12 +5,13 @@ mod clients;
 mod handoff;
 mod machine;
 mod masters;
+mod quorum;
 mod seeds;
 mod trust;
 mod words;
 
 use anyhow::{Context, Result};
-use seedling_e2e::{Lab, run, text};
+use seedling_e2e::{Lab, run, seedling, text};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
     let before = machine::Traces::now();
     if pulled(&mut suite) {
         seeded(&mut suite);
+        suite.check("a_lost_majority_is_restored", || quorum::restored(&Lab { name: "e2e-quorum".into() }));
+        suite.check("a_cluster_grows_whatever_is_killed", struck);
     }
     suite.check("nothing_is_left_behind", || machine::Traces::now().same_as(&before));
 
@@ -125,6 +128,16 @@ fn seeded(suite: &mut Suite) {
     if !suite.failed.is_empty() {
         diagnose(&lab);
     }
+}
+
+/// A few of chaos's cases, others every day; the report names them.
+fn struck() -> Result<()> {
+    let day = std::time::UNIX_EPOCH.elapsed()?.as_secs() / 86_400;
+    let report = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/chaos/REPORT.json");
+    let mut chaos = seedling();
+    chaos.args(["chaos", "handoff", "--every-step", "--cases", "4", "--name", "e2e-chaos", "--seed"]);
+    print!("{}", run(chaos.arg(day.to_string()).arg("--report").arg(report))?);
+    Ok(())
 }
 
 /// What a person would look at first.

@@ -8,6 +8,7 @@ mod context;
 mod leader;
 mod plan;
 mod progress;
+mod quorum;
 mod release_image;
 mod runner;
 mod stages;

@@ -1,5 +1,6 @@
 //! The command line: flags where openshift-install takes them, and its words for a wrong one.
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,6 +10,9 @@ use time::format_description::well_known::Rfc3339;
 
 /// openshift-install takes these two in front of a command as well.
 const ANYWHERE: [&str; 2] = ["--dir", "--log-level"];
+/// The commands that it has, too.
+const UPSTREAMS: [&str; 8] =
+    ["completion", "create", "destroy", "explain", "gather", "graph", "version", "wait-for"];
 const GROUPS: [&str; 4] = ["create", "destroy", "gather", "wait-for"];
 
 /// `--dir D create manifests` and `create --dir D manifests` are `create manifests --dir D`.
@@ -35,10 +39,13 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     command
 }
 
-/// As the parser says it on a terminal; elsewhere openshift-install's line first, then what the parser advises.
+/// As the parser says it on a terminal and of our own commands; else openshift-install's line first, then what the parser advises.
 pub fn refuse(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(1).into();
-    if !error.use_stderr() || std::io::stderr().is_terminal() {
+    let first = std::env::args().nth(1).unwrap_or_default();
+    let ours =
+        crate::Cli::command().find_subcommand(&first).is_some() && !UPSTREAMS.contains(&first.as_str());
+    if !error.use_stderr() || std::io::stderr().is_terminal() || ours {
         let _ = error.print();
         return code;
     }

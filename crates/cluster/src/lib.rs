@@ -9,6 +9,7 @@ pub mod follow;
 pub mod lease;
 mod objects;
 pub mod operator_status;
+pub mod patience;
 
 pub use cache::Cache;
 pub use connect::{connect, connect_without_retries, connect_yaml};

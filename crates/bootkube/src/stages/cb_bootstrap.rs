@@ -1,6 +1,6 @@
 //! Stage 17: start the temporary control plane, create everything, wait for the masters', hand over, tear down.
 
-use crate::{Context, Outcome, apply, leader};
+use crate::{Context, Outcome, apply, leader, quorum};
 use anyhow::{Context as _, Result};
 use kube::Client;
 use seedling_cluster::operator_status::said_available;
@@ -64,6 +64,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         tokio::select! {
             grown = grow => grown.map(drop)?,
             () = lead => {}
+            () = quorum::watch_over(c, &client) => {}
         }
         event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
         // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.

@@ -8,9 +8,10 @@ use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca
 use seedling_steps::Stage;
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use time::{Duration, OffsetDateTime};
+use tokio::process::Command;
 
 pub const STAGE: Stage = Stage {
     name: "etcd-bootstrap",
@@ -42,11 +43,31 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     c.write(&c.dir("tls/etcd-client.key"), &certs.client.key, 0o600)?;
     manifests(c, &certs)?;
 
-    let member = (etcd::BOOTSTRAP_MEMBER.to_string(), c.address);
-    let config = etcd::config(&member.0, member.1, std::slice::from_ref(&member), true, Place::Bootstrap);
-    c.write(&resources.join("etcd.yaml"), to_yaml(&config), 0o600)?;
+    write_config(c, &config(c))?;
     c.start_pod("etcd-member-pod.yaml", &etcd::bootstrap_pod(&c.release)?)?;
     Ok(Outcome::Done)
+}
+
+/// Of a cluster with this one member.
+pub fn config(c: &Context) -> Value {
+    let member = (etcd::BOOTSTRAP_MEMBER.to_string(), c.address);
+    etcd::config(&member.0, member.1, std::slice::from_ref(&member), true, Place::Bootstrap)
+}
+
+pub fn write_config(c: &Context, config: &Value) -> Result<()> {
+    c.write(&c.path(etcd::BOOTSTRAP_RESOURCES).join("etcd.yaml"), to_yaml(config), 0o600)
+}
+
+/// The kubelet starts it again.
+pub async fn restart() -> std::io::Result<()> {
+    let listed = Command::new("crictl").args(["ps", "-q", "--name", "^etcd$"]).output().await?;
+    let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
+    Command::new("crictl")
+        .args(["stop", "--timeout", "0"])
+        .args(ids.split_whitespace())
+        .output()
+        .await
+        .map(drop)
 }
 
 struct Certificates {

@@ -1,5 +1,6 @@
 //! Stage 16: etcd answers before an API server is started on it.
 
+use super::etcd_bootstrap;
 use crate::{Context, Outcome};
 use anyhow::Result;
 use seedling_cluster::ClusterError;
@@ -7,7 +8,6 @@ use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use seedling_types::{paths, ports};
 use std::time::Duration;
-use tokio::process::Command;
 use tokio::time::{Instant, timeout};
 
 /// Written when etcd had a leader for the first time. Before that nobody can have written anything to it: the API server
@@ -85,14 +85,10 @@ async fn found_anew(c: &Context) -> String {
     if std::fs::rename(data.join("member"), &half_made).is_err() {
         return "etcd has not begun".into();
     }
-    // The kubelet starts it again, with an empty directory.
-    let stopped = async {
-        let listed = Command::new("crictl").args(["ps", "-q", "--name", "^etcd$"]).output().await?;
-        let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
-        Command::new("crictl").args(["stop", "--timeout", "0"]).args(ids.split_whitespace()).output().await
-    };
+    // It starts again, with an empty directory.
+    let stopped = etcd_bootstrap::restart().await;
     let _ = std::fs::remove_dir_all(&half_made);
-    match stopped.await {
+    match stopped {
         Ok(_) => "etcd had begun and not founded its cluster: it starts again, from nothing".into(),
         Err(e) => format!("crictl: {e}"),
     }
