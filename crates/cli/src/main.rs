@@ -147,7 +147,10 @@ fn end_quietly_when_nobody_reads() {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
-    ExitCode::FAILURE
+    match error.downcast_ref::<seedling_lab::LabError>() {
+        Some(seedling_lab::LabError::Preflight(_)) => ExitCode::from(4),
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// To stderr: stdout is data. The journal and the runtime add the time themselves.
