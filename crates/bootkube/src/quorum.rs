@@ -21,9 +21,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// What is being done, for a run that comes after a killed one: the name of the member that was given up.
 const JOURNAL: &str = "etcd-restore";
 
-/// As long as it is polled.
-pub async fn watch_over(c: &Context, client: &Client) {
-    let cache = Cache::new(client);
+/// As long as it is polled. Without an API to ask, the patience is the default.
+pub async fn watch_over(c: &Context, client: Option<&Client>) {
+    let cache = client.map(Cache::new);
     let (mut wait, mut lost_since) = (patience::DEFAULT, None);
     loop {
         let seen = match std::fs::read_to_string(c.dir(JOURNAL)) {
@@ -32,7 +32,9 @@ pub async fn watch_over(c: &Context, client: &Client) {
         };
         let result = match seen {
             Seen::Well => {
-                wait = patience::read(&cache).await.unwrap_or(wait);
+                if let Some(cache) = &cache {
+                    wait = patience::read(cache).await.unwrap_or(wait);
+                }
                 Ok(())
             }
             Seen::Unclear => Ok(()),

@@ -1,4 +1,4 @@
-//! Watching a cluster grow: `wait-for`, with upstream's words and exit codes.
+//! Watching a cluster grow: `wait-for`, with upstream's words and exit codes; the timeline; what a machine's first boot shows.
 //!
 //! In: a client and the asset directory's kubeconfig. Out: lines for people, milestones for programs, and an error that says
 //! which exit code it is.

@@ -64,7 +64,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         tokio::select! {
             grown = grow => grown.map(drop)?,
             () = lead => {}
-            () = quorum::watch_over(c, &client) => {}
+            () = quorum::watch_over(c, Some(&client)) => {}
         }
         event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
         // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.

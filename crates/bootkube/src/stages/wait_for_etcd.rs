@@ -1,7 +1,7 @@
 //! Stage 16: etcd answers before an API server is started on it.
 
 use super::etcd_bootstrap;
-use crate::{Context, Outcome};
+use crate::{Context, Outcome, quorum};
 use anyhow::Result;
 use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
@@ -38,7 +38,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     );
     let founded = c.dir(FOUNDED);
     let mut patience = Patience { since: Instant::now(), lasts: FOUNDS_WITHIN };
-    wait_for(&condition, Duration::from_millis(100), async || {
+    let has_leader = wait_for(&condition, Duration::from_millis(100), async || {
         let seen = match timeout(ANSWERS_WITHIN, leader(&endpoints, &tls)).await {
             Ok(Ok(true)) => return Probe::Met(()),
             Ok(Ok(false)) => "no leader".into(),
@@ -49,8 +49,18 @@ pub async fn run(c: &Context) -> Result<Outcome> {
             return Probe::Unmet(found_anew(c).await);
         }
         Probe::Unmet(seen)
-    })
-    .await?;
+    });
+    // Founded by an earlier run: its majority may be lost since, or a restore was under way when that run was killed.
+    let restores = async {
+        if !founded.exists() {
+            return std::future::pending().await;
+        }
+        quorum::watch_over(c, None).await
+    };
+    tokio::select! {
+        met = has_leader => met?,
+        () = restores => {}
+    }
     c.write(&founded, "", 0o600)?;
     println!("etcd cluster up.");
     Ok(Outcome::Done)
