@@ -5,15 +5,13 @@ use crate::pod::{
     FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume, seedling_mount,
     seedling_volume,
 };
+use seedling_types::api::SHUTDOWN_DELAY;
 use seedling_types::names::NS_KAS;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
 use serde_json::{Value, json};
 
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
-
-/// How long the server still answers after it stopped being ready: longer than the load balancer needs to notice.
-pub const SHUTDOWN_DELAY_SECONDS: u32 = 2;
 
 const FILES: &[FileRow] = &[
     ("client-ca-file", "client-ca-bundle.crt", "configmaps/client-ca/ca-bundle.crt"),
@@ -99,7 +97,7 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str) -> Vec<String
         ("secure-port", ports::API.to_string()),
         ("service-account-issuer", "https://kubernetes.default.svc".into()),
         ("service-cluster-ip-range", config.service_network.to_string()),
-        ("shutdown-delay-duration", format!("{SHUTDOWN_DELAY_SECONDS}s")),
+        ("shutdown-delay-duration", format!("{}s", SHUTDOWN_DELAY.as_secs())),
         // With it, an open connection gets one 429 at the end of the delay, an error for whoever does not retry. Without it,
         // idle connections are closed, requests end, and the load balancer has long sent new connections elsewhere.
         ("shutdown-send-retry-after", "false".into()),

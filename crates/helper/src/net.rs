@@ -16,7 +16,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_RETRIES: u32 = 3;
 
 /// Per direction; the copy loop's own 8 KiB costs twice the system calls on large lists.
-const RELAY_BUFFER: usize = 32 * 1024;
+pub const RELAY_BUFFER: usize = 32 * 1024;
 
 pub async fn tcp(what: &'static str, address: Ipv4Addr, port: u16) -> Result<TcpListener, HelperError> {
     let address = SocketAddr::from((address, port));
@@ -56,17 +56,22 @@ pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Copies both ways until both sides are done; an error of either side ends both.
-pub async fn relay(mut a: TcpStream, mut b: TcpStream) {
+/// Small messages leave at once, and a peer that vanished is noticed.
+pub fn prepare(streams: [&TcpStream; 2]) {
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_RETRIES);
-    for stream in [&a, &b] {
+    for stream in streams {
         // Both only make things faster; a socket that refuses them still works.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
     }
+}
+
+/// Copies both ways until both sides are done; an error of either side ends both.
+pub async fn relay(mut a: TcpStream, mut b: TcpStream) {
+    prepare([&a, &b]);
     let _ = tokio::io::copy_bidirectional_with_sizes(&mut a, &mut b, RELAY_BUFFER, RELAY_BUFFER).await;
 }
 

@@ -31,6 +31,8 @@ pub struct LabSpec {
     pub seed_store: Option<PathBuf>,
     /// Loopback port for the API; 0 takes a free one.
     pub api_port: u16,
+    /// etcd's own disk on every machine; without it, etcd writes where everything does.
+    pub etcd_disk_mib: Option<u32>,
 }
 
 impl LabSpec {
@@ -52,6 +54,7 @@ impl LabSpec {
             release_dir,
             seed_store: None,
             api_port: 0,
+            etcd_disk_mib: None,
         })
     }
 

@@ -41,6 +41,9 @@ pub async fn up(
     let seed_store = spec.seed_store.as_deref();
     let prepared = join_all(machines.iter().map(async |machine| {
         machine.prepare().await?;
+        if let Some(mib) = spec.etcd_disk_mib {
+            machine.give_etcd_disk(mib).await?;
+        }
         match seed_store {
             Some(store) => seed(store, &machine.dir.join("containerd")).await,
             None => Ok(()),

@@ -102,6 +102,30 @@ fn usage_below(root: &Path, path: &str) -> Usage {
     }
 }
 
+/// Lets all that runs in a node's groups write to a disk at most so often a second; `None` ends that. Groups that are made
+/// later are not held to it.
+pub fn limit_writes(path: &str, device: &str, a_second: Option<u32>) -> Result<(), MachineError> {
+    let (tree, file, limit) = match is_version_2(Path::new(ROOT)) {
+        true => ("", "io.max", a_second.map_or("wiops=max".into(), |n| format!("wiops={n}"))),
+        // 0 is no limit there.
+        false => ("blkio", "blkio.throttle.write_iops_device", a_second.unwrap_or_default().to_string()),
+    };
+    let top = Path::new(ROOT).join(tree).join(path.trim_start_matches('/'));
+    let set = |group: &Path| at(group, fs::write(group.join(file), format!("{device} {limit}")));
+    set(&top)?;
+    // On version 1 a group's limit is not its children's.
+    for group in groups_below(&top) {
+        let _ = set(&group); // it may have ended meanwhile
+    }
+    Ok(())
+}
+
+fn groups_below(group: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().filter_map(Result::ok);
+    let children = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path());
+    children.flat_map(|child| [groups_below(&child), vec![child]].concat()).collect()
+}
+
 /// Removes the node's groups with all below, in every tree. What still runs in them is killed: nothing but the machine ever
 /// does, and a runc that was killed at the wrong moment may have left a part of it.
 pub async fn remove(path: &str) -> Result<(), MachineError> {
@@ -133,16 +157,17 @@ pub fn processes(path: &str) -> Vec<i32> {
 }
 
 fn members(group: &Path) -> Vec<i32> {
-    let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // 0 stands for a process that cannot be seen from here, and to `kill` for ourselves.
-    let mut pids: Vec<_> =
-        listed.lines().filter_map(|l| l.parse::<i32>().ok()).filter(|pid| *pid > 1).collect();
-    for entry in fs::read_dir(group).into_iter().flatten().filter_map(Result::ok) {
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            pids.extend(members(&entry.path()));
-        }
+    let mut pids = own_members(group);
+    for child in groups_below(group) {
+        pids.extend(own_members(&child));
     }
     pids
+}
+
+fn own_members(group: &Path) -> Vec<i32> {
+    let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 stands for a process that cannot be seen from here, and to `kill` for ourselves.
+    listed.lines().filter_map(|l| l.parse::<i32>().ok()).filter(|pid| *pid > 1).collect()
 }
 
 /// Removes the lab's group, and the one of all labs if this was the last.

@@ -2,6 +2,7 @@
 
 use crate::cgroup::{self, Usage};
 use crate::config::{self, OWN_DIRECTORIES, Parts};
+use crate::disk;
 use crate::image::remove_tree;
 use crate::network::Network;
 use crate::run::{MachineError, at, finish, run};
@@ -18,10 +19,16 @@ const IGNITION_STAMP: &str = "etc/.ignition-applied";
 const POWER_OFF_WITHIN: Duration = Duration::from_secs(60);
 /// systemd's "power off" signal: SIGRTMIN+4.
 const POWER_OFF: &str = "38";
-/// Mounts the disk in a mount namespace of its own and starts runc there: the mount is nowhere else, on no machine can it
+/// How often a machine with a slow disk may write a second: an agreement of etcd then takes longer than its heartbeat.
+const SLOW_WRITES: u32 = 5;
+/// Fills the disk below a directory, until there is no room for another block.
+const FILL: &str = r#"cat /dev/zero > "$1/full" 2>/dev/null; df --output=avail "$1" | tail -1"#;
+/// Mounts the disks in a mount namespace of its own and starts runc there: the mount is nowhere else, on no machine can it
 /// be seen, propagate or be left behind, and it goes when the machine's last process goes.
-const START: &str =
-    r#"mount -t overlay overlay -o "$1" "$2" && exec runc --root "$3" run --detach --bundle "$4" "$5""#;
+const START: &str = r#"set -e
+for disk in "$4"/*.disk; do [ ! -e "$disk" ] || mount -o loop "$disk" "${disk%.disk}"; done
+mount -t overlay overlay -o "$1" "$2"
+exec runc --root "$3" run --detach --bundle "$4" "$5""#;
 
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -138,6 +145,31 @@ impl Machine {
     /// Pulls its network cable, or puts it back.
     pub async fn plug(&self, plugged: bool) -> Result<(), MachineError> {
         Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await
+    }
+
+    /// Gives etcd a disk of its own, of so many MiB, from the next boot on.
+    pub async fn give_etcd_disk(&self, mib: u32) -> Result<(), MachineError> {
+        disk::make(&self.dir.join("etcd"), mib).await
+    }
+
+    /// Leaves no room on etcd's own disk, or gives it back.
+    pub async fn fill_etcd_disk(&self, full: bool) -> Result<(), MachineError> {
+        let data = "/var/lib/etcd";
+        if !self.dir.join("etcd").with_extension(disk::IMAGE).exists() {
+            let none =
+                std::io::Error::other("etcd has no disk of its own here; filling this one would fill yours");
+            return at(&self.dir, Err(none));
+        }
+        match full {
+            true => self.exec_output(&["sh", "-c", FILL, "sh", data]).await.map(drop),
+            false => self.exec_output(&["rm", "-f", &format!("{data}/full")]).await.map(drop),
+        }
+    }
+
+    /// Makes every write to its disk wait its turn, or no longer.
+    pub fn slow_disk(&self, slow: bool) -> Result<(), MachineError> {
+        let device = disk::device_of(&self.dir)?;
+        cgroup::limit_writes(&self.cgroup(), &device, slow.then_some(SLOW_WRITES))
     }
 
     /// What runs on it: numbers as seen from outside, and arguments.

@@ -7,6 +7,7 @@
 pub mod cgroup;
 pub mod config;
 pub mod container;
+mod disk;
 pub mod image;
 pub mod network;
 mod run;

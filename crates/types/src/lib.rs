@@ -3,6 +3,7 @@
 //! Everything here is data that more than one station of the path must agree on. No I/O beyond parsing.
 
 pub mod admission;
+pub mod api;
 pub mod helper;
 pub mod inventory;
 pub mod names;

@@ -20,6 +20,9 @@ use tokio::sync::watch;
 /// How often the disk is looked at for the next step.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// Of a disk that is to be filled: room for a cluster that has just grown.
+const ETCD_DISK_MIB: &str = "256";
+
 #[derive(Subcommand)]
 pub enum ChaosCommand {
     /// Strike at the steps of bring-ups, and check that each completes with nothing lost and no second cluster
@@ -257,6 +260,9 @@ impl Round<'_> {
         let output = File::create(log).with_context(|| log.display().to_string())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["lab", "up", "--probe", "--name", &self.args.name]);
+        if self.cases.iter().any(|case| case.fault == chaos::Fault::FillDisk) {
+            command.args(["--etcd-disk", ETCD_DISK_MIB]);
+        }
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
         Ok(command.spawn()?)
     }

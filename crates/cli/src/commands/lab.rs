@@ -10,6 +10,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
+/// Two segments of etcd's log are 128 MiB, made before there is anything in them.
+const ETCD_DISK_LEAST: i64 = 192;
+
 /// `seedling lab up`
 #[derive(Args, Clone, Debug)]
 pub struct UpArgs {
@@ -33,6 +36,9 @@ pub struct UpArgs {
     /// Loopback port for the API; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     pub api_port: u16,
+    /// Give etcd a disk of its own, of so many MiB, on every machine (as `chaos --fault fill-disk` needs it)
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
+    pub etcd_disk: Option<u32>,
     /// Let the machine-config server answer whoever reaches it, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     pub open: bool,
@@ -217,6 +223,7 @@ pub async fn up_machines(
     let mut spec = LabSpec::new(&args.lab.name, cluster_domain, inventory, assets, release)?;
     spec.seed_store = seed_store.filter(|_| args.seed_images);
     spec.api_port = args.api_port;
+    spec.etcd_disk_mib = args.etcd_disk;
     let options = seedling_lab::Options::this_program()?;
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }

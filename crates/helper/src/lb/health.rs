@@ -10,8 +10,10 @@ const FROZEN: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Ready,
-    /// It answered, but not with 200: starting, or draining.
+    /// It answered, but not with 200: starting, or without etcd.
     NotReady(String),
+    /// It answered that it is shutting down.
+    Leaving,
     /// The machine is there, nothing listens.
     Refused,
     /// No TCP connection: the machine is off or cut off.
@@ -25,6 +27,7 @@ impl Seen {
         match self {
             Seen::Ready => "ready".into(),
             Seen::NotReady(answer) => format!("not ready: {answer}"),
+            Seen::Leaving => "shutting down".into(),
             Seen::Refused => "connection refused".into(),
             Seen::Unreachable(why) => format!("unreachable: {why}"),
             Seen::Silent(why) => format!("no answer: {why}"),
@@ -62,7 +65,7 @@ impl Health {
         let failures = self.failures.saturating_add(1);
         let (usable, failures, cut) = match seen {
             Seen::Ready => (Usable::Up, 0, false),
-            Seen::NotReady(_) | Seen::Refused => (Usable::Down, 0, false),
+            Seen::NotReady(_) | Seen::Leaving | Seen::Refused => (Usable::Down, 0, false),
             _ if failures < FALL => (self.usable, failures, false),
             Seen::Unreachable(_) => (Usable::Down, failures, true),
             Seen::Silent(_) if failures < FROZEN => (Usable::LastResort, failures, false),

@@ -7,6 +7,7 @@
 mod health;
 mod pool;
 mod probe;
+mod relay;
 
 pub use health::{Health, Seen, Step, Usable, candidates};
 
@@ -79,7 +80,7 @@ async fn serve(listener: TcpListener, pool: Arc<Pool>) {
             pool.log_connection(net::v4(remote), connected.as_ref().map(|c| c.backend.as_str()));
             let Some(mut connected) = connected else { return };
             tokio::select! {
-                () = net::relay(client, connected.stream) => {}
+                () = relay::relay(client, connected.stream, connected.gate) => {}
                 _ = connected.cut.changed() => {}
             }
         });

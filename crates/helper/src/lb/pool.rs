@@ -1,6 +1,7 @@
 //! The backends of one port: their health, kept by one task each, and the way to one of them.
 
 use super::health::{Health, Seen, Usable, candidates};
+use super::relay::{Gate, leaving_since};
 use super::{Service, probe};
 use crate::Context;
 use seedling_types::helper::HelperEventKind;
@@ -34,12 +35,14 @@ pub(super) struct Backend {
     /// A failed dial knows more than the last check: look again now.
     check_now: Notify,
     cut: watch::Sender<()>,
+    leaving: watch::Sender<Option<Instant>>,
 }
 
 pub(super) struct Connected {
     pub(super) backend: String,
     pub(super) stream: TcpStream,
     pub(super) cut: watch::Receiver<()>,
+    pub(super) gate: Gate,
 }
 
 impl Pool {
@@ -51,6 +54,7 @@ impl Pool {
                 address: SocketAddr::from((host.address, service.port)),
                 check_now: Notify::new(),
                 cut: watch::Sender::new(()),
+                leaving: watch::Sender::new(None),
             })
             .collect();
         let health = watch::Sender::new(vec![Health::default(); backends.len()]);
@@ -81,7 +85,10 @@ impl Pool {
         // Subscribed before the dial: a cut in between must not be missed.
         let cut = backend.cut.subscribe();
         match timeout(DIAL, self.greet(backend, client)).await {
-            Ok(Ok(stream)) => Some(Connected { backend: backend.host.clone(), stream, cut }),
+            Ok(Ok(stream)) => {
+                let gate = Gate::new(backend.leaving.subscribe());
+                Some(Connected { backend: backend.host.clone(), stream, cut, gate })
+            }
             _ => {
                 backend.check_now.notify_one();
                 None
@@ -106,6 +113,10 @@ impl Pool {
         if step.cut {
             backend.cut.send_replace(());
         }
+        backend.leaving.send_if_modified(|since| {
+            let now = leaving_since(*since, seen, Instant::now());
+            std::mem::replace(since, now) != now
+        });
         self.health.send_if_modified(|health| {
             health[index] = step.health;
             before.usable != step.health.usable

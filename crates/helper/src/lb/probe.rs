@@ -80,18 +80,19 @@ impl Prober {
         self.kept = Some(sender);
         Ok(match status {
             StatusCode::OK => Seen::Ready,
-            _ => Seen::NotReady(describe(status, &String::from_utf8_lossy(&body))),
+            _ => unready(status, &String::from_utf8_lossy(&body)),
         })
     }
 }
 
 /// The status, and those lines of `/readyz` that say what is missing.
-fn describe(status: StatusCode, body: &str) -> String {
+fn unready(status: StatusCode, body: &str) -> Seen {
     let missing: Vec<_> =
         body.lines().filter_map(|l| l.strip_prefix("[-]")?.split_whitespace().next()).collect();
     match missing.as_slice() {
-        [] => status.as_u16().to_string(),
-        _ => format!("{}: {}", status.as_u16(), missing.join(", ")),
+        [] => Seen::NotReady(status.as_u16().to_string()),
+        missing if missing.contains(&"shutdown") => Seen::Leaving,
+        missing => Seen::NotReady(format!("{}: {}", status.as_u16(), missing.join(", "))),
     }
 }
 
@@ -141,5 +142,20 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_whether_the_server_leaves() {
+        let of = |body| unready(StatusCode::INTERNAL_SERVER_ERROR, body);
+        let etcd = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
+        assert_eq!(of(etcd), Seen::NotReady("500: etcd".into()));
+        assert_eq!(of("[+]ping ok\n[-]shutdown failed: reason withheld\n"), Seen::Leaving);
+        assert_eq!(of("[-]etcd failed: x\n[-]shutdown failed: x\n"), Seen::Leaving);
+        assert_eq!(of("busy"), Seen::NotReady("500".into()));
     }
 }

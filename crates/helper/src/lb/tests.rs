@@ -5,6 +5,7 @@ fn seen(letter: char) -> Seen {
     match letter {
         'r' => Seen::Ready,
         'n' => Seen::NotReady("500".into()),
+        'l' => Seen::Leaving,
         'x' => Seen::Refused,
         'u' => Seen::Unreachable("no connection for 1s".into()),
         's' => Seen::Silent("nothing for 1s".into()),
@@ -36,6 +37,7 @@ fn health() {
     let table = [
         ("one success is up", "r", "U"),
         ("unready is down at once, connections stay", "rnnn", "UDDD"),
+        ("leaving is down at once, connections stay", "rllx", "UDDD"),
         ("refused is down at once, connections stay", "rxxx", "UDDD"),
         ("one loss proves nothing", "rurur", "UUUUU"),
         ("machine off: down at the second, cut", "ruu", "UUD!"),
@@ -92,7 +94,7 @@ fn choice() {
 proptest! {
     /// Whatever happened before, one good check brings a backend up and one refusal takes it out.
     #[test]
-    fn last_check_decides(history in "[rnxus]{0,40}") {
+    fn last_check_decides(history in "[rnlxus]{0,40}") {
         prop_assert!(run(&(history.clone() + "r")).ends_with('U'));
         prop_assert!(run(&(history + "x")).ends_with('D'));
     }

@@ -162,7 +162,8 @@ const IN_ONE_ROUND: usize = 16;
 pub fn rounds(cases: &[Case]) -> Vec<Vec<Case>> {
     let mut rounds: Vec<Vec<Case>> = Vec::new();
     for case in cases {
-        let alone = |c: &Case| c.victim == Victim::Node || c.fault == Fault::CutNetwork;
+        // What strikes a whole machine, or its disk, takes a while.
+        let alone = |c: &Case| c.victim == Victim::Node || c.fault == Fault::FillDisk;
         let fits = |round: &&mut Vec<Case>| {
             let same = round.iter().filter(|c| (c.victim, &c.on) == (case.victim, &case.on)).count();
             round.len() < IN_ONE_ROUND
@@ -243,7 +244,15 @@ mod tests {
         for id in ["", "kill.etcd@cb-bootstrap", "kill.etcd.master-9@cb-bootstrap", "kill.etcd.master-0@x"] {
             assert!(Case::parse(id, &steps(STAGES), &inventory).is_err(), "{id}");
         }
-        assert!(Case::parse("fill-disk.etcd.master-0@cb-bootstrap", &steps(STAGES), &inventory).is_err());
+        for (id, good) in [
+            ("fill-disk.etcd.master-0@cb-bootstrap", true),
+            ("fill-disk.kubelet.master-0@cb-bootstrap", false),
+            ("slow-disk.node.master-0@cb-bootstrap", true),
+            ("slow-disk.etcd.master-0@cb-bootstrap", false),
+            ("cut-network.etcd.master-0@cb-bootstrap", false),
+        ] {
+            assert_eq!(Case::parse(id, &steps(STAGES), &inventory).is_ok(), good, "{id}");
+        }
     }
 
     #[test]

@@ -19,11 +19,11 @@ const APPEARS_WITHIN: Duration = Duration::from_secs(20);
 /// Why a lab cannot do it.
 pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
     match (fault, victim) {
-        (Fault::FillDisk, _) => Some(
-            "fill-disk: a lab machine's disk is a directory of this machine; filling it would fill this machine's own",
+        (Fault::FillDisk, victim) if victim != Victim::Etcd => Some(
+            "fill-disk strikes etcd, which gets a disk of its own for it: use it with --victim etcd; the rest of a lab machine's disk is part of yours",
         ),
-        (Fault::SlowDisk, _) => {
-            Some("slow-disk: a lab machine has no disk device of its own that could be slowed down")
+        (Fault::SlowDisk, victim) if victim != Victim::Node => {
+            Some("slow-disk strikes a machine: use it with --victim node")
         }
         (Fault::CutNetwork, victim) if victim != Victim::Node => {
             Some("cut-network strikes a machine: use it with --victim node")
@@ -56,6 +56,18 @@ pub async fn strike(lab: &Lab, case: &Case, killed: &Killed) -> Result<String, L
             tokio::time::sleep(LASTS).await;
             machine.plug(true).await?;
             Ok(format!("{} was cut off for {LASTS:?}", case.on))
+        }
+        (_, Fault::FillDisk) => {
+            machine.fill_etcd_disk(true).await?;
+            tokio::time::sleep(LASTS).await;
+            machine.fill_etcd_disk(false).await?;
+            Ok(format!("etcd's disk on {} was full for {LASTS:?}", case.on))
+        }
+        (_, Fault::SlowDisk) => {
+            machine.slow_disk(true)?;
+            tokio::time::sleep(LASTS).await;
+            machine.slow_disk(false)?;
+            Ok(format!("the disk of {} was slow for {LASTS:?}", case.on))
         }
         (victim, Fault::Freeze) => {
             let pids = find(&machine, victim, killed, false).await?;

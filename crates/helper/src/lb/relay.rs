@@ -1,0 +1,140 @@
+//! One connection's bytes, and the gate before a server that leaves.
+//!
+//! An API server that was told to end serves on for its shutdown delay, then refuses every request with 503, and in the same moment
+//! starts to tell its connections to go (GOAWAY). Whoever asks in between gets the 503. So shortly before, the gate shuts:
+//! what clients send waits here, what the server sends passes. The server's farewell names the last request it has seen,
+//! and an HTTP/2 client sends what came after it to another server, as it may and as Go's does too.
+
+use super::health::Seen;
+use crate::net::{self, RELAY_BUFFER};
+use seedling_types::api::SHUTDOWN_DELAY;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+/// Before the end of the delay, counted from the check that saw the server leave: enough for one late check on a busy machine.
+const SHUT_BEFORE: Duration = Duration::from_millis(900);
+/// A server that has not ended by then has another delay than ours: its clients must not wait for it.
+const OPEN_AGAIN: Duration = Duration::from_secs(2);
+
+/// Since when a backend is known to leave; only an answer that it is ready takes that back.
+pub fn leaving_since(since: Option<Instant>, seen: &Seen, now: Instant) -> Option<Instant> {
+    match seen {
+        Seen::Ready => None,
+        Seen::Leaving => since.or(Some(now)),
+        _ => since,
+    }
+}
+
+/// Until when what clients send is withheld.
+fn withheld(leaving_since: Option<Instant>, now: Instant) -> Option<Instant> {
+    let since = leaving_since?;
+    let (shuts, opens) = (since + SHUTDOWN_DELAY - SHUT_BEFORE, since + SHUTDOWN_DELAY + OPEN_AGAIN);
+    (shuts <= now && now < opens).then_some(opens)
+}
+
+pub struct Gate {
+    leaving: watch::Receiver<Option<Instant>>,
+}
+
+impl Gate {
+    pub fn new(leaving: watch::Receiver<Option<Instant>>) -> Self {
+        Self { leaving }
+    }
+
+    async fn open(&mut self) {
+        loop {
+            let since = *self.leaving.borrow_and_update();
+            let Some(until) = withheld(since, Instant::now()) else { return };
+            let _ = timeout_at(until, self.leaving.changed()).await;
+        }
+    }
+}
+
+/// Both ways until both sides are done; an error of either side ends both.
+pub async fn relay(client: TcpStream, server: TcpStream, mut gate: Gate) {
+    net::prepare([&client, &server]);
+    let (from_client, mut to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let down = async {
+        let mut from_server = BufReader::with_capacity(RELAY_BUFFER, from_server);
+        tokio::io::copy_buf(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    };
+    let _ = tokio::try_join!(down, up(from_client, to_server, &mut gate));
+}
+
+async fn up(mut client: OwnedReadHalf, mut server: OwnedWriteHalf, gate: &mut Gate) -> io::Result<()> {
+    let mut buffer = vec![0; RELAY_BUFFER];
+    loop {
+        let length = client.read(&mut buffer).await?;
+        if length == 0 {
+            return server.shutdown().await;
+        }
+        gate.open().await;
+        server.write_all(&buffer[..length]).await?;
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let dialled = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (dialled, listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_shut_gate_withholds_requests_and_lets_answers_pass() {
+        let (mut client, client_side) = pair().await;
+        let (server_side, mut server) = pair().await;
+        let leaving = watch::Sender::new(None);
+        tokio::spawn(relay(client_side, server_side, Gate::new(leaving.subscribe())));
+        let mut buffer = [0; 4];
+        client.write_all(b"one.").await.unwrap();
+        server.read_exact(&mut buffer).await.unwrap();
+
+        leaving.send_replace(Instant::now().checked_sub(SHUTDOWN_DELAY));
+        client.write_all(b"two.").await.unwrap();
+        server.write_all(b"bye.").await.unwrap();
+        client.read_exact(&mut buffer).await.unwrap();
+        assert_eq!(&buffer, b"bye.");
+        let early = timeout_at(Instant::now() + Duration::from_millis(200), server.read(&mut buffer)).await;
+        assert!(early.is_err(), "a request passed the gate");
+
+        leaving.send_replace(None);
+        server.read_exact(&mut buffer).await.unwrap();
+        assert_eq!(&buffer, b"two.");
+    }
+
+    #[test]
+    fn the_gate_is_shut_around_the_end_of_the_delay_and_no_longer() {
+        let start = Instant::now();
+        let shut = |millis| withheld(Some(start), start + Duration::from_millis(millis)).is_some();
+        assert!(withheld(None, start).is_none());
+        let table = [(0, false), (1000, false), (1100, true), (2000, true), (3900, true), (4000, false)];
+        for (millis, expected) in table {
+            assert_eq!(shut(millis), expected, "{millis} ms after");
+        }
+    }
+
+    #[test]
+    fn leaving_counts_from_the_first_word_of_it() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(1);
+        let first = leaving_since(None, &Seen::Leaving, start);
+        assert_eq!(first, Some(start));
+        assert_eq!(leaving_since(first, &Seen::Leaving, later), Some(start));
+        assert_eq!(leaving_since(first, &Seen::Refused, later), Some(start), "the listener closed");
+        assert_eq!(leaving_since(first, &Seen::Ready, later), None);
+        assert_eq!(leaving_since(None, &Seen::NotReady("500: etcd".into()), later), None);
+    }
+}

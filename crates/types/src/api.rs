@@ -1,0 +1,7 @@
+//! What API servers and the load balancer before them agree on.
+
+use std::time::Duration;
+
+/// How long an API server that was told to end still serves, while its `/readyz` says so and the load balancer sends new
+/// connections elsewhere (checks come every 200 ms).
+pub const SHUTDOWN_DELAY: Duration = Duration::from_secs(2);
