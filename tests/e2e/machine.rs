@@ -57,6 +57,27 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     });
 }
 
+/// A helper whose clock stands still at New Year, and the check that a first boot makes, beside it.
+const ANOTHER_TIME: &str = r#"
+my $helper = IO::Socket::INET->new(LocalAddr => "127.0.0.1:8099", Listen => 1, ReuseAddr => 1) or die;
+exec "seedling", "first-boot", "--helper", "http://127.0.0.1:8099" if fork;
+my $asked = $helper->accept;
+sysread $asked, $_, 4096;
+print $asked "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nConnection: close\r\n\r\n";
+"#;
+
+/// With a disk that really is slow.
+pub fn trouble_is_said(lab: &Lab) -> Result<()> {
+    let machine = seedling_lab::Labs::from_env().open(&lab.name)?.machine("master-0")?;
+    machine.slow_disk(true)?;
+    let said = lab.exec("master-0", &["perl", "-MIO::Socket::INET", "-e", ANOTHER_TIME]);
+    machine.slow_disk(false)?;
+    let said = said?;
+    ensure!(said.contains("its disk is slow: fdatasync took"), "{said}");
+    ensure!(said.contains("s ahead of the helper's"), "{said}");
+    Ok(())
+}
+
 pub fn pulled_by_digest(lab: &Lab) -> Result<()> {
     let events = lab.events()?;
     for (name, _, address) in NODES {

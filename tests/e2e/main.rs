@@ -125,6 +125,7 @@ fn seeded(suite: &mut Suite) {
         anyhow::ensure!(pids(&before) == pids(&lab.status()?["nodes"]), "a machine was restarted");
         Ok(())
     });
+    suite.check("a_slow_disk_and_a_wrong_clock_are_said", || machine::trouble_is_said(&lab));
     if !suite.failed.is_empty() {
         diagnose(&lab);
     }

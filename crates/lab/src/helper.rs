@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// Where the helper finds the API listener. It comes as stdin, the one descriptor that can be handed to a child without
 /// handing it to every other child as well, and is moved out of the way there.
@@ -25,20 +25,26 @@ const POLL: Duration = Duration::from_millis(20);
 /// Starts it unless it runs, and waits until it listens. Returns where the API is reached from outside.
 pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
     let running = !find(&lab.helper_config()).is_empty();
-    let api = match lab.record.api {
-        Some(api) if running => api,
+    let (api, mut started) = match lab.record.api {
+        Some(api) if running => (api, None),
         _ => {
             stop(&lab.helper_config()).await?; // one whose address was never written down is of no use
-            start(lab, program)?
+            let (api, child) = start(lab, program)?;
+            (api, Some(child))
         }
     };
     let hint = format!("read {}", lab.helper_log().display());
     let condition = Condition::new("the helper to listen", Duration::from_secs(15), hint);
     let config = lab.helper_config();
+    // Our own child is asked itself: one that is becoming another program has no arguments for a moment.
+    let mut ended = || match &mut started {
+        Some(child) => !matches!(child.try_wait(), Ok(None)),
+        None => find(&config).is_empty(),
+    };
     wait_for(&condition, POLL, async || {
         if lab.helper_ready().exists() {
             Probe::Met(Ok(api))
-        } else if find(&config).is_empty() {
+        } else if ended() {
             Probe::Met(Err(LabError::Helper(last_words(&lab.helper_log()))))
         } else {
             Probe::Unmet("its ready file is not there yet".into())
@@ -47,7 +53,7 @@ pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabE
     .await?
 }
 
-fn start(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
+fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
     let spec = &lab.record.spec;
     let port = lab.record.api.map_or(spec.api_port, |before| before.port());
     let listen = |port| {
@@ -90,8 +96,7 @@ fn start(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
         .stdout(output)
         .stderr(errors)
         .spawn();
-    at(Path::new("setsid"), child)?;
-    Ok(api)
+    Ok((api, at(Path::new("setsid"), child)?))
 }
 
 /// Asks it to end, and insists.
