@@ -1,6 +1,7 @@
 //! The whole path, for real, asked of the real components. Checks run in order, like the story they tell; the labs are removed
 //! at the end, whatever happens.
 
+mod certs;
 mod clients;
 mod handoff;
 mod machine;
@@ -61,7 +62,11 @@ fn main() -> ExitCode {
 /// Empty image stores: every image comes from the helper's registry, by digest. And bootkube is killed on the way.
 fn pulled(suite: &mut Suite) -> bool {
     let lab = Lab { name: "e2e-pull".into() };
-    let up = match start(&lab, &["--seed-images=false"]) {
+    // Kubelets' certificates live five minutes: they are renewed while it is asked.
+    let up = match certs::policy().and_then(|policy| {
+        let policy = policy.display().to_string();
+        start(&lab, &["--seed-images=false", "--manifest", &policy])
+    }) {
         Ok(up) => up,
         Err(e) => return suite.check("lab_up_starts", || Err(e)),
     };
@@ -72,6 +77,9 @@ fn pulled(suite: &mut Suite) -> bool {
     }
     suite.check("bootkube_went_on_where_it_was", || handoff::went_on(&lab));
     suite.check("every_node_pulled_by_digest", || machine::pulled_by_digest(&lab));
+    if !suite.check("every_certificate_is_renewed_and_nothing_is_lost", || certs::renewed(&lab)) {
+        diagnose(&lab);
+    }
     suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
     true
 }

@@ -53,7 +53,7 @@ fn answers_without(lab: &Lab, node: &str) -> Result<()> {
 }
 
 /// Nodes Ready, operators available and settled, three voters.
-fn whole(lab: &Lab) -> Result<()> {
+pub fn whole(lab: &Lab) -> Result<()> {
     wait("the cluster to be whole again", WHOLE_AGAIN, || {
         let nodes = lab.items(&["nodes"])?;
         let not_ready: Vec<_> =

@@ -2,6 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use seedling_components::ClusterConfig;
+use seedling_pki::Policy;
+use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 use seedling_types::{Inventory, ReleaseInfo, paths};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -80,6 +82,25 @@ impl Context {
     /// Admin access through the load balancer.
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir("auth/kubeconfig")
+    }
+
+    /// The administrator's, if it came with the manifests: kubelets' first certificates are signed before there is an API to ask.
+    pub fn certificate_policy(&self) -> Result<Policy> {
+        for entry in std::fs::read_dir(self.dir("manifests"))? {
+            let path = entry?.path();
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let Ok(object) = serde_saphyr::from_str::<Value>(&text) else { continue };
+            let metadata = &object["metadata"];
+            let is_it = object["kind"] == "ConfigMap"
+                && metadata["namespace"] == NS_CONFIG
+                && metadata["name"] == CERTIFICATES_CONFIGMAP;
+            if is_it {
+                let data = serde_json::from_value(object["data"].clone()).context("data")?;
+                let policy = Policy::parse(&data).map_err(|wrong| anyhow::anyhow!(wrong.join("; ")));
+                return policy.with_context(|| path.display().to_string());
+            }
+        }
+        Ok(Policy::default())
     }
 
     pub fn etcd_tls(&self) -> Result<seedling_cluster::etcd::EtcdTls> {

@@ -31,7 +31,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Write an install-config to start from, with a comment for every field
     Init(init::InitArgs),
-    /// Show how long certificates last, or renew those of an asset directory
+    /// Show how long certificates last, and renew those of an asset directory or of a running cluster
     #[command(subcommand)]
     Certs(certs::CertsCommand),
     /// Refused: what `create` makes is in its directory, and no cloud's machines are ours

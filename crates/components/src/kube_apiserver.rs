@@ -10,6 +10,7 @@ use seedling_types::names::NS_KAS;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
 
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
 
@@ -66,7 +67,11 @@ const SNI: &[(&str, &str)] = &[
     ("kube-apiserver-internal-lb-server", "internal-loadbalancer-serving-certkey"),
 ];
 
-pub fn args(config: &ClusterConfig, place: Place, advertise: &str) -> Vec<String> {
+/// `members`: addresses of etcd members beside the one on this node.
+pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ipv4Addr]) -> Vec<String> {
+    let url = |host: &str| format!("https://{host}:{}", ports::ETCD_CLIENT);
+    let etcd: Vec<_> =
+        std::iter::once(url("localhost")).chain(members.iter().map(|ip| url(&ip.to_string()))).collect();
     let mut args = file_flags(FILES, place);
     args.extend(SNI.iter().map(|(bootstrap, master)| match place {
         Place::Bootstrap => {
@@ -84,7 +89,7 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str) -> Vec<String
         ("anonymous-auth", "true".into()),
         ("authorization-mode", "Node,RBAC".into()),
         ("enable-admission-plugins", "NodeRestriction".into()),
-        ("etcd-servers", format!("https://localhost:{}", ports::ETCD_CLIENT)),
+        ("etcd-servers", etcd.join(",")),
         ("kubelet-preferred-address-types", "InternalIP,Hostname".into()),
         ("profiling", "false".into()),
         (
@@ -112,13 +117,14 @@ pub fn pod(
     release: &ReleaseInfo,
     place: Place,
     advertise: &str,
+    members: &[Ipv4Addr],
 ) -> Result<Value, MissingComponent> {
     let mut container = json!({
         "name": "kube-apiserver",
         "image": release.image("kube-apiserver")?,
         "imagePullPolicy": "IfNotPresent",
         "command": ["kube-apiserver"],
-        "args": args(config, place, advertise),
+        "args": args(config, place, advertise, members),
         "ports": [{"containerPort": ports::API, "hostPort": ports::API}],
         "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}},
         "volumeMounts": [mount("resources", RESOURCES, true)],
@@ -191,7 +197,7 @@ mod tests {
     fn both_places_have_the_same_flags() {
         let config = crate::testing::cluster_config();
         let names = |place| {
-            let args = args(&config, place, "192.168.100.10");
+            let args = args(&config, place, "192.168.100.10", &[]);
             args.iter().map(|a| a.split('=').next().unwrap_or_default().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(names(Place::Bootstrap), names(Place::Master));

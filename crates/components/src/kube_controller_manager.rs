@@ -6,6 +6,7 @@ use seedling_types::names::NS_KCM;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, ports};
 use serde_json::Value;
+use time::Duration;
 
 pub const POD_CONFIGMAP: &str = "kube-controller-manager-pod";
 
@@ -27,16 +28,14 @@ const FILES: &[FileRow] = &[
     ),
 ];
 
-/// Kubelets' certificates: renewed by the kubelets themselves at about four fifths of this.
-pub const SIGNING_DURATION: &str = "8760h";
-
-pub fn args(config: &ClusterConfig, place: Place) -> Vec<String> {
+/// `kubelet`: how long kubelets' certificates live; they renew them themselves after about four fifths of it.
+pub fn args(config: &ClusterConfig, place: Place, kubelet: Duration) -> Vec<String> {
     let mut args = file_flags(FILES, place);
     args.extend(flags(&[
         ("allocate-node-cidrs", "true".into()),
         ("bind-address", "127.0.0.1".into()),
         ("cluster-cidr", config.cluster_network.to_string()),
-        ("cluster-signing-duration", SIGNING_DURATION.into()),
+        ("cluster-signing-duration", format!("{}s", kubelet.whole_seconds())),
         // Forty controllers each ask for their service account's token before any of them starts: at the default of 20 a second
         // that takes four seconds, in which no certificate is signed.
         ("kube-api-burst", "300".into()),
@@ -62,8 +61,13 @@ const CONTROLLER: Controller = Controller {
     memory: "80Mi",
 };
 
-pub fn pod(config: &ClusterConfig, release: &ReleaseInfo, place: Place) -> Result<Value, MissingComponent> {
-    Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(config, place), place))
+pub fn pod(
+    config: &ClusterConfig,
+    release: &ReleaseInfo,
+    place: Place,
+    kubelet: Duration,
+) -> Result<Value, MissingComponent> {
+    Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(config, place, kubelet), place))
 }
 
 /// (ConfigMaps, Secrets) of a revision.

@@ -14,5 +14,6 @@ pub mod kubelet_join;
 pub mod machine_approver;
 pub mod machine_config;
 pub mod network;
+pub mod owners;
 mod patience;
 pub mod static_pod;

@@ -76,7 +76,10 @@ fn sign_ca(spec: &CaSpec, key: &KeyPair, now: OffsetDateTime) -> Result<CertKey,
     Ok(CertKey { cert: unix(&cert.pem()), key: unix(&key.serialize_pem()) })
 }
 
-/// A leaf signed by `ca`. It is valid from the authority's first day, so that a node's clock that lags behind accepts both.
+/// A node's clock may lag behind this much.
+const LAG: Duration = Duration::HOUR;
+
+/// A leaf signed by `ca`. It is valid from an hour ago, but not before its authority: a clock that lags behind accepts both or none.
 pub fn issue(
     ca: &CertKey,
     spec: &LeafSpec,
@@ -86,7 +89,8 @@ pub fn issue(
     let parent = first(&ca.cert)?;
     let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;
     let key = alg.generate()?;
-    let mut params = params(&key, period(&parent)?.not_before.to_datetime(), now + spec.validity);
+    let first_day = period(&parent)?.not_before.to_datetime();
+    let mut params = params(&key, first_day.max(now - LAG), now + spec.validity);
     organizations(&mut params.distinguished_name, spec)?;
     params.distinguished_name.push(DnType::CommonName, spec.cn);
     params.is_ca = IsCa::ExplicitNoCa;
@@ -141,6 +145,35 @@ pub fn bundle(certs: &[&str]) -> String {
     let first_of =
         |pem: &&str| pem.find(END).map_or_else(|| pem.to_string(), |at| pem[..at + END.len()].to_string());
     certs.iter().map(first_of).collect()
+}
+
+/// Each certificate of a bundle, as it is written there.
+fn blocks(bundle: &str) -> impl Iterator<Item = &str> {
+    bundle
+        .split_inclusive("-----END CERTIFICATE-----")
+        .map(str::trim)
+        .filter(|block| block.starts_with("-----BEGIN"))
+}
+
+/// Whether a bundle has the first certificate of `cert`.
+pub fn holds(bundle: &str, cert: &str) -> bool {
+    blocks(cert).next().is_some_and(|wanted| blocks(bundle).any(|block| block == wanted))
+}
+
+/// The bundle with these signers in it. Those that have ended leave when one comes: their leaving alone is no reason to hand out
+/// a new bundle. Those that have not ended stay, whoever put them there.
+pub fn with_signers(old: &str, wanted: &[&str], now: OffsetDateTime) -> String {
+    if wanted.iter().all(|cert| holds(old, cert)) {
+        return old.into();
+    }
+    let ended = |block: &str| not_after(block).is_ok_and(|end| end <= now);
+    let mut kept: Vec<_> = blocks(old).filter(|block| !ended(block)).collect();
+    for block in wanted.iter().filter_map(|cert| blocks(cert).next()) {
+        if !kept.contains(&block) {
+            kept.push(block);
+        }
+    }
+    kept.iter().map(|block| format!("{block}\n")).collect()
 }
 
 fn params(key: &KeyPair, not_before: OffsetDateTime, not_after: OffsetDateTime) -> CertificateParams {

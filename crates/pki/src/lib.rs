@@ -6,14 +6,17 @@
 mod certificate;
 mod inspect;
 mod key;
+mod policy;
 mod rsa;
 pub mod table;
 
 pub use certificate::{
-    CaSpec, CertKey, LeafSpec, Usage, bundle, issue, new_ca, node_request, not_after, renew_ca, validity,
+    CaSpec, CertKey, LeafSpec, Usage, bundle, holds, issue, new_ca, node_request, not_after, renew_ca,
+    validity, with_signers,
 };
 pub use inspect::{Certificate, certificates, check_signer};
 pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, rsa_keypair, ssh_keypair};
+pub use policy::{Life, Policy, RENEW};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {

@@ -5,8 +5,8 @@ use ::time::{OffsetDateTime, macros::datetime};
 use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 use seedling_pki::table::{self, Cluster, Names};
 use seedling_pki::{
-    CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, certificates, check_signer, issue, new_ca, not_after,
-    rsa_keypair,
+    CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, certificates, check_signer, holds, issue, new_ca,
+    not_after, rsa_keypair, with_signers,
 };
 use seedling_types::ClusterDomain;
 use std::{collections::BTreeMap, time::Duration};
@@ -298,4 +298,22 @@ fn every_large_rsa_size() {
     {
         signs(algorithm, bits);
     }
+}
+
+#[test]
+fn a_bundle_keeps_what_lives_and_changes_only_for_a_newcomer() {
+    let ca = |cn: &str, days: i64| {
+        let spec = CaSpec { cn, ou: None, validity: ::time::Duration::days(days) };
+        new_ca(&spec, KeyAlgorithm::default(), NOW).unwrap().cert
+    };
+    let (short, long, new) = (ca("short", 1), ca("long", 900), ca("new", 900));
+    let old = format!("{short}{long}");
+    let later = NOW + ::time::Duration::days(30);
+    assert_eq!(with_signers(&old, &[&long], later), old);
+    assert_eq!(with_signers(&old, &[&long, &new], NOW), format!("{old}{new}"));
+    let renewed = with_signers(&old, &[&new, &new], later);
+    assert_eq!(renewed, format!("{long}{new}"));
+    assert!(holds(&renewed, &new) && holds(&renewed, &long) && !holds(&renewed, &short));
+    assert!(!holds("", &new) && !holds(&renewed, ""));
+    assert_eq!(with_signers("", &[&new], NOW), new);
 }

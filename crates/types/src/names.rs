@@ -27,6 +27,8 @@ pub const NS_CONFIG_MANAGED: &str = "openshift-config-managed";
 
 /// ConfigMap openshift-config/cluster-inventory, key `hosts.yaml`: the inventory inside the cluster.
 pub const INVENTORY_CONFIGMAP: &str = "cluster-inventory";
+/// ConfigMap openshift-config/certificates: how long certificates live; it need not be there.
+pub const CERTIFICATES_CONFIGMAP: &str = "certificates";
 /// Secret openshift-machine-config-operator/node-tokens: `Admission`, digests only.
 pub const NODE_TOKENS_SECRET: &str = "node-tokens";
 

@@ -3,7 +3,8 @@
 use super::{config_map, namespace};
 use crate::{Context, Outcome};
 use anyhow::Result;
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, bundle, new_ca};
+use seedling_pki::table::TEN_YEARS;
+use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, bundle, new_ca, not_after, renew_ca};
 use seedling_steps::Stage;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_CONFIG_MANAGED};
 use time::{Duration, OffsetDateTime};
@@ -15,6 +16,7 @@ pub const STAGE: Stage = Stage {
     reads: &["hosts.yaml", "tls/*"],
     writes: &[
         "tls/csr-signer.*",
+        "tls/kubelet-client-signer.crt",
         "tls/client-ca-bundle.crt",
         "tls/kubelet-serving-ca-all.crt",
         "manifests/config-*.yaml",
@@ -24,6 +26,7 @@ pub const STAGE: Stage = Stage {
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     let signer = csr_signer(c)?;
+    to_kubelet_signer(c)?;
     let client_ca = c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")? + &signer.cert;
     let kubelet_ca = bundle(&[&c.read("tls/kubelet-serving-ca-bundle.crt")?, &signer.cert]);
     let server_ca = c.read("tls/kube-apiserver-complete-server-ca-bundle.crt")?;
@@ -49,6 +52,26 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         c.manifest(&format!("config-{name}.yaml"), &config_map(namespace, name, &[("ca-bundle.crt", ca)]))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Every node is given a file of whom its kubelet trusts as its client, and the installer's signer in it lives a year. The same
+/// signer, with the same key, for as long as the other signers of a cluster: the file need not change.
+fn to_kubelet_signer(c: &Context) -> Result<()> {
+    const FILE: &str = "tls/kubelet-client-signer.crt";
+    if c.read(FILE).is_ok() {
+        return Ok(());
+    }
+    let given = c.read("tls/kube-apiserver-to-kubelet-signer.crt")?;
+    let now = OffsetDateTime::now_utc();
+    let long = match not_after(&given)? - now < TEN_YEARS {
+        true => {
+            let spec =
+                CaSpec { cn: "kube-apiserver-to-kubelet-signer", ou: Some("openshift"), validity: TEN_YEARS };
+            renew_ca(&spec, &c.read("tls/kube-apiserver-to-kubelet-signer.key")?, now)?.cert
+        }
+        false => given,
+    };
+    c.write(&c.dir(FILE), long, 0o600)
 }
 
 /// Made once; a run that was killed after writing the key keeps it.

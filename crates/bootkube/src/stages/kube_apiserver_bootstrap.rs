@@ -21,14 +21,18 @@ pub const STAGE: Stage = Stage {
     check: "the pod's manifest and six signer secrets are written",
 };
 
-/// Secret in the operator's namespace ← signer of the installer.
-const SIGNERS: &[(&str, &str)] = &[
-    ("aggregator-client-signer", "aggregator-signer"),
-    ("kube-apiserver-to-kubelet-signer", "kube-apiserver-to-kubelet-signer"),
-    ("kube-control-plane-signer", "kube-control-plane-signer"),
-    ("loadbalancer-serving-signer", "kube-apiserver-lb-signer"),
-    ("localhost-serving-signer", "kube-apiserver-localhost-signer"),
-    ("service-network-serving-signer", "kube-apiserver-service-network-signer"),
+/// Secret in the operator's namespace ← certificate and key.
+const SIGNERS: &[(&str, &str, &str)] = &[
+    ("aggregator-client-signer", "aggregator-signer", "aggregator-signer"),
+    ("kube-apiserver-to-kubelet-signer", "kubelet-client-signer", "kube-apiserver-to-kubelet-signer"),
+    ("kube-control-plane-signer", "kube-control-plane-signer", "kube-control-plane-signer"),
+    ("loadbalancer-serving-signer", "kube-apiserver-lb-signer", "kube-apiserver-lb-signer"),
+    ("localhost-serving-signer", "kube-apiserver-localhost-signer", "kube-apiserver-localhost-signer"),
+    (
+        "service-network-serving-signer",
+        "kube-apiserver-service-network-signer",
+        "kube-apiserver-service-network-signer",
+    ),
 ];
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -37,8 +41,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     for (name, order) in [(NS_KAS_OPERATOR, "00"), (NS_KAS, "00")] {
         c.manifest(&format!("{order}_{name}-ns.yaml"), &namespace(name))?;
     }
-    for (name, signer) in SIGNERS {
-        let (cert, key) = (c.read(&format!("tls/{signer}.crt"))?, c.read(&format!("tls/{signer}.key"))?);
+    for (name, cert, key) in SIGNERS {
+        let (cert, key) = (c.read(&format!("tls/{cert}.crt"))?, c.read(&format!("tls/{key}.key"))?);
         let object = tls_secret(NS_KAS_OPERATOR, name, &cert, &key);
         c.manifest(&format!("openshift-kube-apiserver-{name}.yaml"), &object)?;
     }
@@ -52,7 +56,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
 
     c.manifest("openshift-kube-apiserver-kubelet-access.yaml", &kubelet_access())?;
 
-    let pod = kube_apiserver::pod(&c.config, &c.release, Place::Bootstrap, &c.address.to_string())?;
+    let pod = kube_apiserver::pod(&c.config, &c.release, Place::Bootstrap, &c.address.to_string(), &[])?;
     c.bootstrap_pod("kube-apiserver-pod.yaml", &pod)?;
     Ok(Outcome::Done)
 }

@@ -11,7 +11,7 @@ pub const STAGE: Stage = Stage {
     name: "kube-controller-manager-bootstrap",
     done: Some("kube-controller-manager-bootstrap"),
     why: "somebody must sign certificates, make service accounts and turn deployments into pods",
-    reads: &["tls/csr-signer.*", "tls/service-account.key"],
+    reads: &["tls/csr-signer.*", "tls/service-account.key", "manifests/*certificates*"],
     writes: &[
         "bootstrap-manifests/kube-controller-manager-pod.yaml",
         "manifests/openshift-kube-controller-manager-*",
@@ -33,7 +33,12 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     let object =
         secret(NS_CONFIG, "initial-service-account-private-key", "Opaque", &[("service-account.key", &key)]);
     c.manifest("openshift-kube-controller-manager-initial-sa-key.yaml", &object)?;
-    let pod = kube_controller_manager::pod(&c.config, &c.release, Place::Bootstrap)?;
+    let pod = kube_controller_manager::pod(
+        &c.config,
+        &c.release,
+        Place::Bootstrap,
+        c.certificate_policy()?.kubelet,
+    )?;
     c.bootstrap_pod("kube-controller-manager-pod.yaml", &pod)?;
     Ok(Outcome::Done)
 }

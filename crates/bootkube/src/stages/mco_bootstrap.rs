@@ -19,6 +19,7 @@ pub const STAGE: Stage = Stage {
     reads: &[
         "tls/root-ca.crt",
         "tls/kube-apiserver-complete-client-ca-bundle.crt",
+        "tls/kubelet-client-signer.crt",
         "tls/machine-config-server.*",
         "auth/kubeconfig-kubelet",
         "manifests/*machineconfig*",
@@ -44,6 +45,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     }
     let (root_ca, kube_ca) =
         (c.read("tls/root-ca.crt")?, c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")?);
+    let kube_ca = kube_ca + &c.read("tls/kubelet-client-signer.crt")?;
     let inputs = Inputs {
         node: NodeParams {
             domain: &c.config.domain,

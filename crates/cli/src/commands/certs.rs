@@ -1,5 +1,6 @@
 //! `seedling certs`: how long the certificates last, and renewing those of an asset directory.
 
+use super::certs_live::{ListArgs, RenewArgs, list_all, renew};
 use super::create::tell;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,6 +18,10 @@ use time::format_description::well_known::Rfc3339;
 pub enum CertsCommand {
     /// Print every certificate of an asset directory, or of a running cluster, with the days it has left; exit 1 if one has expired
     Check(CheckArgs),
+    /// List the certificates that a running cluster keeps: when they end, when and by whom they are renewed, or why not
+    List(ListArgs),
+    /// Let a running cluster renew its certificates now: all leaves, and the signers that its operators own
+    Renew(RenewArgs),
     /// Renew the certificates of an asset directory; the cluster's identity, its signers' keys and your edits are kept
     Refresh(RefreshArgs),
 }
@@ -52,6 +57,8 @@ pub struct RefreshArgs {
 pub async fn run(command: CertsCommand) -> Result<ExitCode> {
     match command {
         CertsCommand::Check(args) => check(args).await,
+        CertsCommand::List(args) => list_all(&args).await.map(|()| ExitCode::SUCCESS),
+        CertsCommand::Renew(args) => renew(&args).await.map(|()| ExitCode::SUCCESS),
         CertsCommand::Refresh(args) => {
             let mut options = Options::default();
             options.release = args.release.unwrap_or(options.release);

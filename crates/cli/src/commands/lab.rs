@@ -33,6 +33,9 @@ pub struct UpArgs {
     /// Release to serve [default: the one in the cache]
     #[arg(long, value_name = "DIR")]
     pub release: Option<PathBuf>,
+    /// An object to create with the cluster, e.g. ConfigMap openshift-config/certificates; may be given again
+    #[arg(long, value_name = "FILE", conflicts_with = "assets")]
+    pub manifest: Vec<PathBuf>,
     /// Loopback port for the API; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     pub api_port: u16,

@@ -1,5 +1,6 @@
 mod ask;
 pub mod certs;
+mod certs_live;
 pub mod chaos;
 pub mod completion;
 pub mod create;

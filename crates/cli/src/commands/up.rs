@@ -88,6 +88,14 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
             open: args.open,
             ..Default::default()
         };
+        if !args.manifest.is_empty() {
+            seedling_assets::create(Target::Manifests, &dir, &options)?;
+        }
+        for manifest in &args.manifest {
+            let name = manifest.file_name().with_context(|| format!("{} is no file", manifest.display()))?;
+            let path = dir.join("openshift").join(name);
+            std::fs::copy(manifest, path).with_context(|| manifest.display().to_string())?;
+        }
         let outcome = seedling_assets::create(Target::IgnitionConfigs, &dir, &options)?;
         if args.assets.is_some() {
             let warnings = outcome.messages.iter().filter(|m| m.level == Level::Warning);

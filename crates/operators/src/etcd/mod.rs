@@ -1,5 +1,6 @@
 //! The etcd operator: a member on every master, by revision; members added, promoted, and the bootstrap member removed.
 
+mod certificates;
 mod decide;
 mod join;
 mod masters;
@@ -11,14 +12,13 @@ mod tests;
 
 pub use join::{JoinArgs, join, wait_for_voter};
 
-use crate::static_pod::certificates::{required_configmap, required_secret};
-use crate::static_pod::{self, Desired, Env, Health, Names, Operand};
+use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
 use decide::State;
 use kube::Client;
-use seedling_components::etcd;
-use seedling_types::Role;
-use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR};
+use seedling_components::{etcd, kube_apiserver};
+use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
+use seedling_types::{Host, Role, ports};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
@@ -38,6 +38,7 @@ pub async fn run(client: Client) -> Result<()> {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(move |env, _| Box::pin(std::future::ready(health(env, &seen.borrow())))),
+        calm: |env| Box::pin(calm(env)),
     };
     tokio::select! {
         ended = static_pod::run(&env, &operand) => ended,
@@ -46,8 +47,10 @@ pub async fn run(client: Client) -> Result<()> {
 }
 
 async fn desired(env: &Env) -> Result<Desired> {
-    let certs = required_secret(&env.cache, NS_ETCD, "etcd-all-certs").await?;
-    let ca = required_configmap(&env.cache, NS_ETCD, "etcd-ca-bundle").await?;
+    let (policy, _) = policy::read(&env.cache).await?;
+    let signer = signers::keep(env, &signers::ETCD, &policy).await?;
+    let ca = signers::publish_in(&env.cache, NS_ETCD, "etcd-ca-bundle", &signer.certs()).await?;
+    let certs = certificates::keep(env, &policy, &signer.signs).await?;
     // The list that a joining member asks; it must not change when bootstrap leaves, or every member would roll again.
     let peers: Vec<_> = (env.inventory.hosts.iter())
         .filter(|host| host.role != Role::Worker)
@@ -61,6 +64,22 @@ async fn desired(env: &Env) -> Result<Desired> {
         secrets: BTreeMap::from([("etcd-all-certs".to_string(), certs)]),
         pod: etcd::master_pod(&env.release, &peers)?,
     })
+}
+
+/// A member is stopped while all API servers answer, and know the others.
+async fn calm(env: &Env) -> Result<bool> {
+    let settings = env.cache.get("operator.openshift.io/v1", "KubeAPIServer", None, "cluster").await?;
+    let nodes = settings.as_ref().and_then(|s| s["status"]["nodeStatuses"].as_array());
+    for node in nodes.into_iter().flatten() {
+        let name = format!("{}-{}", kube_apiserver::POD_CONFIGMAP, node["currentRevision"]);
+        let pod = env.cache.get("v1", "ConfigMap", Some(NS_KAS), &name).await?;
+        let pod = pod.as_ref().and_then(|p| p["data"]["pod.yaml"].as_str()).unwrap_or_default();
+        let knows = |host: &Host| pod.contains(&format!("https://{}:{}", host.address, ports::ETCD_CLIENT));
+        if !env.inventory.masters().into_iter().all(knows) {
+            return Ok(false);
+        }
+    }
+    static_pod::all_ready(env, NS_KAS, "openshift-kube-apiserver").await
 }
 
 fn health(env: &Env, seen: &Result<State, String>) -> Health {

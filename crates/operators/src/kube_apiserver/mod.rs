@@ -1,17 +1,18 @@
 //! The kube-apiserver operator: the API on every master, by revision, with certificates that outlive the installer's.
 
 use crate::static_pod::certificates::{
-    LEAF, client_leaf, leaf, required_configmap, required_secret, signer, tls_files,
+    anchor, client_leaf, leaf, required_configmap, required_secret, tls_files,
 };
-use crate::static_pod::{self, Desired, Env, Health, Names, Operand};
+use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
 use kube::Client;
 use seedling_components::{Place, kube_apiserver};
-use seedling_pki::{LeafSpec, Usage};
+use seedling_pki::{LeafSpec, Policy, Usage};
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR};
 use seedling_types::ports;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+use time::OffsetDateTime;
 
 const NAMES: Names = Names {
     operator: "kube-apiserver",
@@ -21,6 +22,9 @@ const NAMES: Names = Names {
     pod: "kube-apiserver",
     pod_configmap: kube_apiserver::POD_CONFIGMAP,
 };
+
+/// Bundle for servers behind the API.
+const AGGREGATOR_CA: &str = "kube-apiserver-aggregator-client-ca";
 
 /// Serving certificate ← signer, and whom it names.
 struct Serving {
@@ -36,6 +40,7 @@ pub async fn run(client: Client) -> Result<()> {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, masters| Box::pin(health(env, masters))),
+        calm: |env| Box::pin(calm(env)),
     };
     static_pod::run(&env, &operand).await
 }
@@ -71,52 +76,80 @@ fn serving(env: &Env) -> [Serving; 4] {
 
 async fn desired(env: &Env) -> Result<Desired> {
     let cache = &env.cache;
+    let (policy, _) = policy::read(cache).await?;
     let mut secrets = BTreeMap::new();
     for row in serving(env) {
-        let (signer, _) = signer(cache, NS_KAS_OPERATOR, row.signer).await?;
+        let signer = anchor(cache, NS_KAS_OPERATOR, row.signer).await?;
         let spec = LeafSpec {
-            cn: "system:kube-apiserver",
-            organizations: vec!["kube-master".into()],
             usages: &[Usage::Server],
             dns: row.dns,
             ips: row.ips,
-            validity: LEAF,
             append_parent: true,
-            key_usage: true,
+            ..client_leaf("system:kube-apiserver", &["kube-master"])
         };
-        secrets.insert(
-            row.secret.to_string(),
-            tls_files(&leaf(cache, NS_KAS, row.secret, &signer, &spec).await?),
-        );
+        let pair = leaf(env, &policy, NS_KAS, row.secret, &signer, &spec).await?;
+        secrets.insert(row.secret.to_string(), tls_files(&pair));
     }
-    let (to_kubelet, _) = signer(cache, NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer").await?;
-    let spec = client_leaf("system:kube-apiserver", &["kube-master"]);
-    let pair = leaf(cache, NS_KAS, "kubelet-client", &to_kubelet, &spec).await?;
-    secrets.insert("kubelet-client".into(), tls_files(&pair));
-    let (aggregator, previous) = signer(cache, NS_KAS_OPERATOR, "aggregator-client-signer").await?;
-    let spec = client_leaf("system:openshift-aggregator", &["kube-master"]);
-    let pair = leaf(cache, NS_KAS, "aggregator-client", &aggregator, &spec).await?;
-    secrets.insert("aggregator-client".into(), tls_files(&pair));
+    let to_kubelet = anchor(cache, NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer").await?;
+    // What the installer's signs on the bootstrap node is trusted as well.
+    let old = signers::read(cache, &signers::AGGREGATOR).await?;
+    signers::publish(cache, AGGREGATOR_CA, &old.certs()).await?;
+    let aggregator = signers::keep(env, &signers::AGGREGATOR, &policy).await?;
+    for (name, signer, user) in [
+        ("kubelet-client", &to_kubelet, "system:kube-apiserver"),
+        ("aggregator-client", &aggregator.signs, "system:openshift-aggregator"),
+    ] {
+        let pair = leaf(env, &policy, NS_KAS, name, signer, &client_leaf(user, &["kube-master"])).await?;
+        secrets.insert(name.into(), tls_files(&pair));
+    }
     secrets.insert("etcd-client".into(), required_secret(cache, NS_ETCD, "etcd-client").await?);
     let bound = required_secret(cache, NS_KAS_OPERATOR, "next-bound-service-account-signing-key").await?;
     secrets.insert("bound-service-account-signing-key".into(), bound);
-
-    let aggregator_ca = BTreeMap::from([(
-        "ca-bundle.crt".to_string(),
-        aggregator.cert.clone() + previous.as_deref().unwrap_or_default(),
-    )]);
-    let mut configmaps = BTreeMap::from([("aggregator-client-ca".to_string(), aggregator_ca)]);
-    let copied = [
-        ("client-ca", NS_CONFIG_MANAGED, "kube-apiserver-client-ca"),
-        ("kubelet-serving-ca", NS_CONFIG_MANAGED, "kubelet-serving-ca"),
-        ("sa-token-signing-certs", NS_CONFIG_MANAGED, "sa-token-signing-certs"),
-        ("etcd-serving-ca", NS_ETCD, "etcd-ca-bundle"),
-    ];
-    for (name, namespace, source) in copied {
-        configmaps.insert(name.into(), required_configmap(cache, namespace, source).await?);
-    }
-    let pod = kube_apiserver::pod(&env.config, &env.release, Place::Master, "NODE_IP")?;
+    let configmaps = trust(env, &policy, &aggregator).await?;
+    let pod = kube_apiserver::pod(
+        &env.config,
+        &env.release,
+        Place::Master,
+        "NODE_IP",
+        &members(env, &policy).await?,
+    )?;
     Ok(Desired { configmaps, secrets, pod })
+}
+
+/// Whom an API server trusts: what the installer gave, and every signer before it signs.
+async fn trust(
+    env: &Env,
+    policy: &Policy,
+    aggregator: &signers::Held,
+) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
+    let cache = &env.cache;
+    let control_plane = signers::keep(env, &signers::CONTROL_PLANE, policy).await?;
+    let csr = signers::read(cache, &signers::CSR).await?;
+    let clients = [control_plane.certs(), csr.certs()].concat();
+    let etcd_ca = required_configmap(cache, NS_ETCD, "etcd-ca-bundle").await?;
+    let tokens = required_configmap(cache, NS_CONFIG_MANAGED, "sa-token-signing-certs").await?;
+    Ok(BTreeMap::from([
+        ("client-ca".into(), signers::publish(cache, "kube-apiserver-client-ca", &clients).await?),
+        ("kubelet-serving-ca".into(), signers::publish(cache, "kubelet-serving-ca", &csr.certs()).await?),
+        ("aggregator-client-ca".into(), signers::publish(cache, AGGREGATOR_CA, &aggregator.certs()).await?),
+        ("etcd-serving-ca".into(), etcd_ca),
+        ("sa-token-signing-certs".into(), tokens),
+    ]))
+}
+
+/// An API server without its etcd member lets its callers wait, the kubelet that is to start the member again among them. So
+/// before members are stopped, API servers know all of them. The first revision knows its own only: the others may be learners.
+async fn members(env: &Env, policy: &Policy) -> Result<Vec<Ipv4Addr>> {
+    let etcd = env.cache.get("operator.openshift.io/v1", "Etcd", None, "cluster").await?;
+    let rolls = etcd.is_some_and(|e| e["status"]["latestAvailableRevision"].as_i64() > Some(1));
+    let asked = policy.renew.is_some_and(|moment| moment <= OffsetDateTime::now_utc());
+    let masters = env.inventory.masters().into_iter().map(|host| host.address);
+    Ok(if rolls || asked { masters.collect() } else { vec![] })
+}
+
+/// While a member starts, nobody's API server is stopped.
+async fn calm(env: &Env) -> Result<bool> {
+    static_pod::all_ready(env, NS_ETCD, "etcd").await
 }
 
 /// Seen working: most masters' own servers say that they are ready.

@@ -1,8 +1,8 @@
 //! The kube-controller-manager operator: the controllers on every master, by revision, and the signer of kubelets' certificates.
 
-use crate::static_pod::certificates::{required_configmap, required_secret, signer, tls_files};
+use crate::static_pod::certificates::{required_configmap, required_secret, tls_files};
 use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
-use crate::static_pod::{self, Desired, Env, Names, Operand};
+use crate::static_pod::{self, Desired, Env, Names, Operand, policy, signers};
 use anyhow::Result;
 use kube::Client;
 use seedling_components::{Place, kube_controller_manager};
@@ -24,6 +24,7 @@ pub async fn run(client: Client) -> Result<()> {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager"))),
+        calm: static_pod::always_calm,
     };
     static_pod::run(&env, &operand).await
 }
@@ -32,7 +33,9 @@ async fn desired(env: &Env) -> Result<Desired> {
     let kubeconfig =
         client_kubeconfig(env, NS_KCM, "kube-controller-manager-client", "system:kube-controller-manager")
             .await?;
-    let (csr_signer, _) = signer(&env.cache, NS_KCM_OPERATOR, "csr-signer").await?;
+    let (policy, _) = policy::read(&env.cache).await?;
+    let csr_signer = signers::keep(env, &signers::CSR, &policy).await?;
+    signers::publish(&env.cache, "csr-controller-ca", &csr_signer.certs()).await?;
     let key = required_secret(&env.cache, NS_CONFIG, "initial-service-account-private-key").await?;
     let ca = required_configmap(&env.cache, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
     Ok(Desired {
@@ -42,9 +45,9 @@ async fn desired(env: &Env) -> Result<Desired> {
                 "controller-manager-kubeconfig".to_string(),
                 BTreeMap::from([("kubeconfig".to_string(), kubeconfig)]),
             ),
-            ("csr-signer".to_string(), tls_files(&csr_signer)),
+            ("csr-signer".to_string(), tls_files(&csr_signer.signs)),
             ("service-account-private-key".to_string(), key),
         ]),
-        pod: kube_controller_manager::pod(&env.config, &env.release, Place::Master)?,
+        pod: kube_controller_manager::pod(&env.config, &env.release, Place::Master, policy.kubelet)?,
     })
 }

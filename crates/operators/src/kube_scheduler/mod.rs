@@ -23,6 +23,7 @@ pub async fn run(client: Client) -> Result<()> {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-scheduler"))),
+        calm: static_pod::always_calm,
     };
     static_pod::run(&env, &operand).await
 }

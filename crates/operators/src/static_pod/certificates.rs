@@ -1,28 +1,31 @@
-//! Certificates that operators make from the signers they were given, and renew well before they end.
+//! Leaves that operators make from the signers they were given, and renew well before they end.
 
+use super::Env;
 use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_cluster::Cache;
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca, not_after};
+use seedling_pki::{CertKey, KeyAlgorithm, LeafSpec, Life, Policy, Usage, issue, not_after, validity};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-/// What the running cluster needs lives longer than this, always.
-pub const RENEW_BEFORE: Duration = Duration::days(60);
-/// Leaves live as long as upstream's control-plane signers.
-pub const LEAF: Duration = Duration::days(365);
 const MANAGER: &str = "seedling-certificates";
+/// A certificate is valid from before it was made, so its Secret says when that was.
+pub(crate) const ISSUED: &str = "seedling.dev/issued";
 
 /// A Secret's data, decoded.
 pub async fn secret(cache: &Cache, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, String>>> {
     let Some(object) = cache.get("v1", "Secret", Some(namespace), name).await? else { return Ok(None) };
+    decoded(&object).with_context(|| format!("Secret {namespace}/{name}")).map(Some)
+}
+
+fn decoded(secret: &Value) -> Result<BTreeMap<String, String>> {
     let decode = |(key, value): (&String, &Value)| {
         let bytes = STANDARD.decode(value.as_str().unwrap_or_default())?;
-        anyhow::Ok((key.clone(), String::from_utf8(bytes)?))
+        Ok((key.clone(), String::from_utf8(bytes)?))
     };
-    let data = object["data"].as_object().into_iter().flatten().map(decode).collect::<Result<_>>();
-    Ok(Some(data.with_context(|| format!("Secret {namespace}/{name}"))?))
+    secret["data"].as_object().into_iter().flatten().map(decode).collect()
 }
 
 pub async fn required_secret(cache: &Cache, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
@@ -41,27 +44,17 @@ pub async fn required_configmap(
     Ok(serde_json::from_value(map["data"].clone()).unwrap_or_default())
 }
 
-fn pair(data: &BTreeMap<String, String>) -> Option<CertKey> {
-    Some(CertKey { cert: data.get("tls.crt")?.clone(), key: data.get("tls.key")?.clone() })
+/// `<stem>.crt` and `<stem>.key`.
+pub fn pair(data: &BTreeMap<String, String>, stem: &str) -> Option<CertKey> {
+    let part = |ending: &str| data.get(&format!("{stem}.{ending}")).cloned();
+    Some(CertKey { cert: part("crt")?, key: part("key")? })
 }
 
-fn lasts(pair: &CertKey, now: OffsetDateTime) -> bool {
-    not_after(&pair.cert).is_ok_and(|end| end - now > RENEW_BEFORE)
-}
-
-/// The signer in a Secret; a new one takes its place when it ends soon. The old one's certificate is returned for bundles.
-pub async fn signer(cache: &Cache, namespace: &str, name: &str) -> Result<(CertKey, Option<String>)> {
-    let now = OffsetDateTime::now_utc();
+/// A signer for ten years. Whom it signed for is trusted by files on nodes and by people's kubeconfigs, which nobody here can
+/// change: it stays what it is as long as the cluster.
+pub async fn anchor(cache: &Cache, namespace: &str, name: &str) -> Result<CertKey> {
     let data = required_secret(cache, namespace, name).await?;
-    let old = pair(&data).with_context(|| format!("Secret {namespace}/{name} is no key pair"))?;
-    if lasts(&old, now) {
-        return Ok((old, data.get("previous.crt").cloned()));
-    }
-    let spec = CaSpec { cn: name, ou: Some("openshift"), validity: Duration::days(5 * 365) };
-    let new = new_ca(&spec, KeyAlgorithm::default(), now)?;
-    tracing::info!("signer {namespace}/{name} ended soon; a new one takes its place");
-    store(cache, namespace, name, &new, Some(&old.cert)).await?;
-    Ok((new, Some(old.cert)))
+    pair(&data, "tls").with_context(|| format!("Secret {namespace}/{name} is no key pair"))
 }
 
 /// What a program of the control plane shows to the servers it asks.
@@ -72,46 +65,76 @@ pub fn client_leaf<'a>(cn: &'a str, organizations: &[&str]) -> LeafSpec<'a> {
         usages: &[Usage::Client],
         dns: vec![],
         ips: vec![],
-        validity: LEAF,
+        validity: Duration::ZERO,
         append_parent: false,
         key_usage: true,
     }
 }
 
-/// The leaf in a Secret; made, or made anew when it ends soon.
+/// The leaf in a Secret; made, or made anew when it is due. How long it lives is the policy's, not the specification's.
 pub async fn leaf(
-    cache: &Cache,
+    env: &Env,
+    policy: &Policy,
     namespace: &str,
     name: &str,
     signer: &CertKey,
     spec: &LeafSpec<'_>,
 ) -> Result<CertKey> {
+    let mut made =
+        leaves(env, policy, (namespace, name, "kubernetes.io/tls"), signer, &[("tls".into(), spec.clone())])
+            .await?;
+    let part =
+        |part: Option<String>| part.with_context(|| format!("Secret {namespace}/{name} is no key pair"));
+    Ok(CertKey { cert: part(made.remove("tls.crt"))?, key: part(made.remove("tls.key"))? })
+}
+
+/// All leaves of a Secret, by the stem of their keys. When one is due all are made: they go to the masters together.
+pub async fn leaves(
+    env: &Env,
+    policy: &Policy,
+    (namespace, name, kind): (&str, &str, &str),
+    signer: &CertKey,
+    wanted: &[(String, LeafSpec<'_>)],
+) -> Result<BTreeMap<String, String>> {
     let now = OffsetDateTime::now_utc();
-    if let Some(have) = secret(cache, namespace, name).await?.as_ref().and_then(pair)
-        && lasts(&have, now)
-    {
-        return Ok(have);
+    let live = env.cache.get("v1", "Secret", Some(namespace), name).await?;
+    let data = live.as_ref().map(decoded).transpose()?.unwrap_or_default();
+    let ends = policy.leaf_ends(not_after(&signer.cert)?, now);
+    let due = wanted.iter().any(|(stem, _)| policy.leaf_due(life(live.as_ref(), &data, stem), ends, now));
+    if !due {
+        return Ok(data);
     }
-    let made = issue(signer, spec, KeyAlgorithm::default(), now)?;
-    store(cache, namespace, name, &made, None).await?;
+    tracing::info!("the certificates in Secret {namespace}/{name} are made");
+    let mut made = BTreeMap::new();
+    for (stem, spec) in wanted {
+        let spec = LeafSpec { validity: ends - now, ..spec.clone() };
+        let pair = issue(signer, &spec, KeyAlgorithm::default(), now)?;
+        made.extend([(format!("{stem}.crt"), pair.cert), (format!("{stem}.key"), pair.key)]);
+    }
+    let mut object = secret_object(namespace, name, kind, made.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+    object["metadata"]["annotations"] = json!({ISSUED: now.format(&Rfc3339)?});
+    env.cache.apply(MANAGER, &object).await?;
     Ok(made)
 }
 
-async fn store(
-    cache: &Cache,
+/// What bootkube made says nothing of when: it was not before it is valid.
+fn life(secret: Option<&Value>, data: &BTreeMap<String, String>, stem: &str) -> Option<Life> {
+    let (valid_from, ends) = validity(&pair(data, stem)?.cert).ok()?;
+    let said = secret?["metadata"]["annotations"][ISSUED].as_str();
+    let issued = said.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
+    Some(Life { issued: issued.unwrap_or(valid_from), ends })
+}
+
+/// In base64: what is applied as `stringData` does not leave again.
+pub fn secret_object<'a>(
     namespace: &str,
     name: &str,
-    pair: &CertKey,
-    previous: Option<&str>,
-) -> Result<()> {
-    let mut data = json!({"tls.crt": pair.cert, "tls.key": pair.key});
-    if let Some(previous) = previous {
-        data["previous.crt"] = json!(previous);
-    }
-    let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name},
-        "type": "kubernetes.io/tls", "stringData": data});
-    cache.apply(MANAGER, &object).await?;
-    Ok(())
+    kind: &str,
+    data: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Value {
+    let data: BTreeMap<_, _> = data.into_iter().map(|(key, text)| (key, STANDARD.encode(text))).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name},
+        "type": kind, "data": data})
 }
 
 /// `tls.crt` and `tls.key`, as a revision copies them.

@@ -1,14 +1,15 @@
 //! Control-plane programs that are clients of the API: how they reach it, and how they are seen working.
 
-use super::certificates::{client_leaf, kubeconfig, leaf, required_configmap, signer};
-use super::{Env, Health};
+use super::certificates::{client_leaf, kubeconfig, leaf, required_configmap};
+use super::{Env, Health, policy, signers};
 use anyhow::Result;
-use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS_OPERATOR};
+use seedling_types::names::NS_CONFIG_MANAGED;
 
 /// A kubeconfig for a control-plane program, through the internal load balancer.
 pub(crate) async fn client_kubeconfig(env: &Env, namespace: &str, name: &str, user: &str) -> Result<String> {
-    let (signer, _) = signer(&env.cache, NS_KAS_OPERATOR, "kube-control-plane-signer").await?;
-    let pair = leaf(&env.cache, namespace, name, &signer, &client_leaf(user, &[])).await?;
+    let (policy, _) = policy::read(&env.cache).await?;
+    let signer = signers::read(&env.cache, &signers::CONTROL_PLANE).await?.signs;
+    let pair = leaf(env, &policy, namespace, name, &signer, &client_leaf(user, &[])).await?;
     let ca = required_configmap(&env.cache, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
     let ca = ca.get("ca-bundle.crt").map(String::as_str).unwrap_or_default();
     Ok(kubeconfig(&env.config.api_internal_url(), ca, user, &pair))

@@ -49,6 +49,10 @@ impl NodeView {
     pub fn failed(&self, revision: i64) -> bool {
         self.last_installer(revision).is_some_and(|i| i.failed)
     }
+    /// Two at once on one node would leave the manifest of the slower one.
+    fn is_written_to(&self) -> bool {
+        self.installers.iter().any(|i| !i.failed && !i.done)
+    }
     fn retry(&self, revision: i64) -> i64 {
         self.last_installer(revision).map_or(0, |i| i.retry + 1)
     }
@@ -57,22 +61,25 @@ impl NodeView {
 /// (master, retry number) of the installers to start now.
 ///
 /// A master without any revision gets its first one at once: nothing is disturbed. Masters with an older revision roll one at a
-/// time, and only while all the others are ready.
-pub fn decide(nodes: &[NodeView], latest: i64) -> Vec<(String, i64)> {
+/// time, and only while all the others are ready. One that works waits until its neighbours are `calm`, too.
+pub fn decide(nodes: &[NodeView], latest: i64, calm: bool) -> Vec<(String, i64)> {
     if latest == 0 {
         return vec![];
     }
-    let wanting = |n: &&NodeView| !n.at(latest) && !n.under_way(latest) && n.retry(latest) <= RETRIES;
+    let wanting = |n: &&NodeView| {
+        !n.at(latest) && !n.under_way(latest) && !n.is_written_to() && n.retry(latest) <= RETRIES
+    };
     let fresh = |n: &NodeView| n.now_current() == 0 && n.running.is_none();
     let start = |n: &NodeView| (n.name.clone(), n.retry(latest));
     let mut chosen: Vec<_> = nodes.iter().filter(wanting).filter(|n| fresh(n)).map(start).collect();
-    let busy = nodes.iter().any(|n| n.under_way(latest) && !fresh(n));
+    let busy = nodes.iter().any(|n| (n.under_way(latest) || n.is_written_to()) && !fresh(n));
     if !busy && chosen.is_empty() {
         let is_ready = |n: &NodeView| n.running.is_some_and(|s| s.ready);
         let mut rest: Vec<_> = nodes.iter().filter(wanting).filter(|n| !fresh(n)).collect();
         rest.sort_by_key(|n| (is_ready(n), n.now_current(), n.name.clone()));
         let others_ready = |me: &NodeView| nodes.iter().all(|n| n.name == me.name || is_ready(n));
-        chosen.extend(rest.first().filter(|n| others_ready(n)).map(|n| start(n)));
+        let may_stop = |n: &NodeView| others_ready(n) && (calm || !is_ready(n));
+        chosen.extend(rest.first().filter(|n| may_stop(n)).map(|n| start(n)));
     }
     chosen
 }
@@ -103,8 +110,8 @@ mod tests {
     #[test]
     fn the_first_revision_goes_to_all_at_once() {
         let nodes = [node("a", 0, None, &[]), node("b", 0, None, &[]), node("c", 0, None, &[])];
-        assert_eq!(names(decide(&nodes, 1)), ["a/0", "b/0", "c/0"]);
-        assert!(decide(&nodes, 0).is_empty());
+        assert_eq!(names(decide(&nodes, 1, true)), ["a/0", "b/0", "c/0"]);
+        assert!(decide(&nodes, 0, true).is_empty());
     }
 
     #[test]
@@ -114,33 +121,51 @@ mod tests {
             node("b", 0, None, &[(1, 0, false, false)]),
             node("c", 0, None, &[]),
         ];
-        assert_eq!(names(decide(&nodes, 1)), ["c/0"]);
+        assert_eq!(names(decide(&nodes, 1, true)), ["c/0"]);
     }
 
     #[test]
     fn later_revisions_roll_one_at_a_time() {
         let at_one = |n: &str| node(n, 1, Some((1, true)), &[(1, 0, false, true)]);
-        assert_eq!(names(decide(&[at_one("a"), at_one("b"), at_one("c")], 2)), ["a/0"]);
+        assert_eq!(names(decide(&[at_one("a"), at_one("b"), at_one("c")], 2, true)), ["a/0"]);
         let rolling = node("a", 1, Some((1, true)), &[(2, 0, false, false)]);
-        assert!(decide(&[rolling, at_one("b"), at_one("c")], 2).is_empty());
+        assert!(decide(&[rolling, at_one("b"), at_one("c")], 2, true).is_empty());
         let restarting = node("a", 1, Some((2, false)), &[(2, 0, false, true)]);
-        assert!(decide(&[restarting, at_one("b"), at_one("c")], 2).is_empty());
+        assert!(decide(&[restarting, at_one("b"), at_one("c")], 2, true).is_empty());
         let done = node("a", 1, Some((2, true)), &[(2, 0, false, true)]);
-        assert_eq!(names(decide(&[done, at_one("b"), at_one("c")], 2)), ["b/0"]);
+        assert_eq!(names(decide(&[done, at_one("b"), at_one("c")], 2, true)), ["b/0"]);
     }
 
     #[test]
     fn nobody_rolls_while_another_is_down() {
         let at_one = |n: &str| node(n, 1, Some((1, true)), &[]);
         let down = node("c", 1, Some((1, false)), &[]);
-        assert_eq!(names(decide(&[at_one("a"), at_one("b"), down.clone()], 2)), ["c/0"]);
+        assert_eq!(names(decide(&[at_one("a"), at_one("b"), down.clone()], 2, true)), ["c/0"]);
         let also_down = node("b", 1, Some((1, false)), &[]);
-        assert!(decide(&[at_one("a"), also_down, down], 2).is_empty());
+        assert!(decide(&[at_one("a"), also_down, down], 2, true).is_empty());
     }
 
     #[test]
     fn a_failed_installer_is_tried_again() {
         let failed = node("a", 0, None, &[(1, 0, true, false)]);
-        assert_eq!(names(decide(&[failed], 1)), ["a/1"]);
+        assert_eq!(names(decide(&[failed], 1, true)), ["a/1"]);
+    }
+
+    #[test]
+    fn an_older_revision_is_written_to_its_end() {
+        let at_one = |n: &str| node(n, 1, Some((1, true)), &[]);
+        let writing = node("a", 1, Some((1, true)), &[(2, 0, false, false)]);
+        assert!(decide(&[writing, at_one("b"), at_one("c")], 3, true).is_empty());
+        let written = node("a", 1, Some((1, false)), &[(2, 0, false, true)]);
+        assert_eq!(names(decide(&[written, at_one("b"), at_one("c")], 3, true)), ["a/0"]);
+    }
+
+    #[test]
+    fn only_what_works_waits_for_calm() {
+        let at_one = |n: &str| node(n, 1, Some((1, true)), &[]);
+        assert!(decide(&[at_one("a"), at_one("b"), at_one("c")], 2, false).is_empty());
+        let down = node("c", 1, Some((1, false)), &[]);
+        assert_eq!(names(decide(&[at_one("a"), at_one("b"), down], 2, false)), ["c/0"]);
+        assert_eq!(names(decide(&[node("a", 0, None, &[])], 1, false)), ["a/0"]);
     }
 }

@@ -8,8 +8,10 @@ pub mod certificates;
 pub(crate) mod clients;
 mod decide;
 mod installer;
+pub(crate) mod policy;
 mod report;
 mod revision;
+pub(crate) mod signers;
 
 pub use installer::{InstallerArgs, install};
 
@@ -77,6 +79,13 @@ pub struct Operand {
     pub desired: for<'a> fn(&'a Env) -> BoxFuture<'a, Result<Desired>>,
     /// Asks the operand itself.
     pub health: HealthCheck,
+    /// Whether one that works may be stopped now, for all that its neighbours are at.
+    pub calm: for<'a> fn(&'a Env) -> BoxFuture<'a, Result<bool>>,
+}
+
+/// Nobody depends on it but through the API.
+pub fn always_calm(_: &Env) -> BoxFuture<'_, Result<bool>> {
+    Box::pin(std::future::ready(Ok(true)))
 }
 
 /// Certificates and forgotten changes are looked at this often; everything else is a watch.
@@ -218,7 +227,9 @@ async fn sync(
     let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
     let latest = revision::ensure(&env.cache, names, &desired, reason).await?;
     let nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
-    for (node, retry) in decide(&nodes, latest) {
+    // Asked only when something is to be stopped.
+    let calm = decide(&nodes, latest, true).is_empty() || (operand.calm)(env).await?;
+    for (node, retry) in decide(&nodes, latest, calm) {
         tracing::info!("{}: revision {latest} to {node}", names.operator);
         let pod = installer::pod(names, &env.release, &desired, &node, latest, retry)?;
         seedling_cluster::create_if_missing(&env.client, &pod).await?;
@@ -226,7 +237,8 @@ async fn sync(
     let health = asked.health(env, operand, &view.masters).await;
     let patience = patience::read(&env.cache).await?;
     let behind = behind(env, &nodes, latest, patience, progress);
-    report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
+    let (_, wrong) = policy::read(&env.cache).await?;
+    report::report(env, names, &view.settings, &nodes, latest, &behind, &health, &wrong).await?;
     Ok(behind.iter().any(|b| !b.lost) || !health.working)
 }
 
@@ -277,6 +289,12 @@ fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
         failed: ended("Failed"),
         done: ended("Succeeded"),
     })
+}
+
+/// All pods with this label are ready.
+pub(crate) async fn all_ready(env: &Env, namespace: &str, app: &str) -> Result<bool> {
+    let pods = env.cache.list("v1", "Pod", namespace).await?;
+    Ok(pods.iter().filter(|p| p["metadata"]["labels"]["app"] == app).all(is_ready))
 }
 
 pub(crate) fn is_ready(pod: &Value) -> bool {

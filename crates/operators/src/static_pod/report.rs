@@ -5,6 +5,7 @@ use super::{Env, Health, Names};
 use anyhow::Result;
 use seedling_cluster::operator_status::{Cond, Report, report as report_operator};
 use seedling_cluster::patch_status;
+use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 use serde_json::{Value, json};
 
 const MANAGER: &str = "seedling-nodes";
@@ -36,6 +37,7 @@ pub async fn report(
     latest: i64,
     behind: &[Behind],
     health: &Health,
+    wrong_policy: &[String],
 ) -> Result<()> {
     node_statuses(env, names, settings, nodes, latest).await?;
     let failed: Vec<_> = nodes.iter().filter(|n| n.failed(latest)).map(|n| n.name.clone()).collect();
@@ -46,7 +48,7 @@ pub async fn report(
         name: names.operator.into(),
         available: cond(health.working, "AsExpected", "NotWorking", health.message.clone()),
         progressing: progressing(nodes.len(), latest, behind),
-        degraded: degraded(names.namespace, latest, &failed, behind),
+        degraded: degraded(names.namespace, latest, &failed, behind, wrong_policy),
         version: env.release.version.clone(),
         related: vec![
             (
@@ -77,7 +79,13 @@ fn progressing(joined: usize, latest: i64, behind: &[Behind]) -> Cond {
     }
 }
 
-fn degraded(namespace: &str, latest: i64, failed: &[String], behind: &[Behind]) -> Cond {
+fn degraded(
+    namespace: &str,
+    latest: i64,
+    failed: &[String],
+    behind: &[Behind],
+    wrong_policy: &[String],
+) -> Cond {
     if !failed.is_empty() {
         let names = failed.join(", ");
         let message =
@@ -89,6 +97,13 @@ fn degraded(namespace: &str, latest: i64, failed: &[String], behind: &[Behind]) 
         false => format!("{} has not joined", b.name),
     });
     match lost.collect::<Vec<_>>() {
+        lost if lost.is_empty() && !wrong_policy.is_empty() => {
+            let message = format!(
+                "ConfigMap {NS_CONFIG}/{CERTIFICATES_CONFIGMAP} counts as if it were not there: {}",
+                wrong_policy.join("; ")
+            );
+            Cond::new(true, "CertificatePolicyInvalid", message)
+        }
         lost if lost.is_empty() => Cond::new(false, "AsExpected", "All installers succeeded"),
         lost => Cond::new(true, "MastersMissing", format!("nobody waits any more: {}", lost.join(", "))),
     }
@@ -185,11 +200,13 @@ mod tests {
             ),
         ];
         for (joined, behind, progress, trouble) in cases {
-            let said = [progressing(joined, 1, &behind), degraded("ns", 1, &[], &behind)];
+            let said = [progressing(joined, 1, &behind), degraded("ns", 1, &[], &behind, &[])];
             let said = said.each_ref().map(|c| (c.status, c.message.as_str()));
             assert_eq!(said, [progress, trouble]);
         }
-        let failed = degraded("ns", 1, &["b".into()], &[behind("c", true, true)]);
+        let failed = degraded("ns", 1, &["b".into()], &[behind("c", true, true)], &["leaf: …".into()]);
         assert_eq!(failed.reason, "InstallerFailed");
+        let policy = degraded("ns", 1, &[], &[], &["leaf: x".into(), "kubelet: y".into()]);
+        assert!(policy.status && policy.message.ends_with("leaf: x; kubelet: y"), "{}", policy.message);
     }
 }

@@ -1,0 +1,161 @@
+//! Every key pair that a running cluster keeps: who renews it, or why nobody does.
+
+use crate::static_pod::certificates::ISSUED;
+use anyhow::Result;
+use kube::Client;
+use seedling_cluster::get;
+use seedling_pki::{Life, Policy, validity};
+use seedling_types::names::*;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    Leaf,
+    /// Trusted everywhere before it signs.
+    Signer,
+    /// Nobody renews it; the reason.
+    Never(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned {
+    pub namespace: &'static str,
+    pub secret: &'static str,
+    /// ClusterOperator; empty where nobody renews it.
+    pub operator: &'static str,
+    pub renewal: Renewal,
+}
+
+const IN_KUBECONFIGS: Renewal = Renewal::Never(
+    "ten years: nodes' and people's kubeconfigs trust it, and only their owners can change them",
+);
+const IN_NODES: Renewal = Renewal::Never("ten years: a file on every node trusts it");
+const IN_POINTERS: Renewal = Renewal::Never("ten years, as the root CA in every machine's pointer config");
+const UNUSED: Renewal = Renewal::Never("a day: nothing that it signed is in use");
+
+const fn row(
+    namespace: &'static str,
+    secret: &'static str,
+    operator: &'static str,
+    renewal: Renewal,
+) -> Owned {
+    Owned { namespace, secret, operator, renewal }
+}
+
+const KAS: &str = "kube-apiserver";
+const KCM: &str = "kube-controller-manager";
+
+pub const OWNED: &[Owned] = &[
+    row(NS_ETCD, "etcd-signer", "etcd", Renewal::Signer),
+    row(NS_ETCD, "etcd-all-certs", "etcd", Renewal::Leaf),
+    row(NS_ETCD, "etcd-client", "etcd", Renewal::Leaf),
+    row(NS_KAS, "localhost-serving-cert-certkey", KAS, Renewal::Leaf),
+    row(NS_KAS, "service-network-serving-certkey", KAS, Renewal::Leaf),
+    row(NS_KAS, "external-loadbalancer-serving-certkey", KAS, Renewal::Leaf),
+    row(NS_KAS, "internal-loadbalancer-serving-certkey", KAS, Renewal::Leaf),
+    row(NS_KAS, "kubelet-client", KAS, Renewal::Leaf),
+    row(NS_KAS, "aggregator-client", KAS, Renewal::Leaf),
+    row(NS_KAS_OPERATOR, "aggregator-client-signer", KAS, Renewal::Signer),
+    row(NS_KAS_OPERATOR, "kube-control-plane-signer", KAS, Renewal::Signer),
+    row(NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer", "", IN_NODES),
+    row(NS_KAS_OPERATOR, "loadbalancer-serving-signer", "", IN_KUBECONFIGS),
+    row(NS_KAS_OPERATOR, "localhost-serving-signer", "", IN_KUBECONFIGS),
+    row(NS_KAS_OPERATOR, "service-network-serving-signer", "", IN_KUBECONFIGS),
+    row(NS_KCM_OPERATOR, "csr-signer", KCM, Renewal::Signer),
+    row(NS_KCM_OPERATOR, "csr-signer-signer", "", UNUSED),
+    row(NS_KCM, "kube-controller-manager-client", KCM, Renewal::Leaf),
+    row(NS_SCHEDULER, "kube-scheduler-client", "kube-scheduler", Renewal::Leaf),
+    row(NS_MCO, "machine-config-server-tls", "", IN_POINTERS),
+];
+
+/// A Secret of the list as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub owned: Owned,
+    /// Of the certificate in it that ends first.
+    pub life: Life,
+    /// How many certificates it has.
+    pub certificates: usize,
+    /// The next signer is being handed out.
+    pub next: bool,
+}
+
+impl Kept {
+    /// From when on its operator makes it anew.
+    pub fn renewed_from(&self, policy: &Policy) -> Option<OffsetDateTime> {
+        match self.owned.renewal {
+            Renewal::Leaf => Some(self.life.ends - policy.renew_before),
+            Renewal::Signer => Some(self.life.ends - policy.renew_before * 2),
+            Renewal::Never(_) => None,
+        }
+    }
+
+    /// It was made since that moment, and nothing is under way.
+    pub fn is_since(&self, moment: OffsetDateTime) -> bool {
+        matches!(self.owned.renewal, Renewal::Never(_)) || (self.life.issued >= moment && !self.next)
+    }
+}
+
+/// All that are there.
+pub async fn list(client: &Client) -> Result<Vec<Kept>> {
+    let mut found = Vec::new();
+    for owned in OWNED {
+        let secret = get(client, "v1", "Secret", Some(owned.namespace), owned.secret).await?;
+        found.extend(secret.and_then(|secret| kept(*owned, &secret)));
+    }
+    Ok(found)
+}
+
+fn kept(owned: Owned, secret: &Value) -> Option<Kept> {
+    let data = secret["data"].as_object()?;
+    let certs = data.iter().filter(|(key, _)| key.ends_with(".crt") && *key != "next.crt");
+    let periods: Vec<_> = certs.filter_map(|(_, value)| validity(&decode(value)?).ok()).collect();
+    let (valid_from, ends) = periods.iter().copied().min_by_key(|(_, ends)| *ends)?;
+    let said = secret["metadata"]["annotations"][ISSUED].as_str();
+    let issued = said.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok()).unwrap_or(valid_from);
+    let next = data.contains_key("next.crt");
+    Some(Kept { owned, life: Life { issued, ends }, certificates: periods.len(), next })
+}
+
+fn decode(value: &Value) -> Option<String> {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::static_pod::certificates::secret_object;
+    use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
+    use time::Duration;
+
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
+
+    fn ca(days: i64) -> String {
+        let spec = CaSpec { cn: "a", ou: None, validity: Duration::days(days) };
+        new_ca(&spec, KeyAlgorithm::default(), NOW).unwrap().cert
+    }
+
+    #[test]
+    fn the_first_end_counts_and_a_signer_is_done_when_nothing_waits() {
+        let (long, short) = (ca(900), ca(300));
+        let of = |secret: &str| *OWNED.iter().find(|o| o.secret == secret).unwrap();
+        let mut all =
+            secret_object(NS_ETCD, "x", "Opaque", [("a.crt", &*long), ("b.crt", &*short), ("b.key", "")]);
+        let seen = kept(of("etcd-all-certs"), &all).unwrap();
+        assert_eq!((seen.certificates, seen.life.ends), (2, NOW + Duration::days(300)));
+        assert_eq!(seen.renewed_from(&Policy::default()), Some(NOW + Duration::days(240)));
+        assert!(seen.is_since(NOW) && !seen.is_since(NOW + Duration::SECOND));
+        let later = NOW + Duration::MINUTE;
+        all["metadata"]["annotations"][ISSUED] = later.format(&Rfc3339).unwrap().into();
+        assert!(kept(of("etcd-all-certs"), &all).unwrap().is_since(later));
+
+        let signer = secret_object(NS_ETCD, "x", "Opaque", [("tls.crt", &*long), ("next.crt", &*short)]);
+        let seen = kept(of("csr-signer"), &signer).unwrap();
+        assert_eq!((seen.certificates, seen.next, seen.is_since(NOW)), (1, true, false));
+        assert_eq!(seen.renewed_from(&Policy::default()), Some(NOW + Duration::days(780)));
+    }
+}

@@ -1,0 +1,261 @@
+//! Signers that are replaced while what they signed is in use: the new one is trusted everywhere before it signs anything, and the
+//! old one stays trusted until it ends.
+//!
+//! A signer's Secret has the pair that signs, and the next one while that is handed out. Each step is one write, and what follows
+//! from a Secret (bundles, revisions) is made anew from it at every look: killed anywhere, an operator goes on.
+
+use super::Env;
+use super::certificates::{pair, required_secret, secret_object};
+use anyhow::{Context as _, Result};
+use seedling_cluster::Cache;
+use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, Life, Policy, holds, new_ca, validity, with_signers};
+use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR, NS_KCM_OPERATOR};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+
+const MANAGER: &str = "seedling-signers";
+const KEY: &str = "ca-bundle.crt";
+
+/// A Secret, and who must trust its certificate before it may sign.
+pub struct Signer {
+    namespace: &'static str,
+    name: &'static str,
+    cn: &'static str,
+    trusted_in: &'static [Bundle],
+    /// Before there is any revision nobody goes by it.
+    from_the_start: bool,
+}
+
+/// ConfigMap of an operand's revisions.
+struct Bundle {
+    kind: &'static str,
+    namespace: &'static str,
+    configmap: &'static str,
+}
+
+const fn of_api_servers(configmap: &'static str) -> Bundle {
+    Bundle { kind: "KubeAPIServer", namespace: NS_KAS, configmap }
+}
+
+/// Kubelets' certificates.
+pub const CSR: Signer = Signer {
+    namespace: NS_KCM_OPERATOR,
+    name: "csr-signer",
+    cn: "kube-csr-signer",
+    trusted_in: &[of_api_servers("client-ca"), of_api_servers("kubelet-serving-ca")],
+    from_the_start: false,
+};
+/// Client certificates of controllers and schedulers.
+pub const CONTROL_PLANE: Signer = Signer {
+    namespace: NS_KAS_OPERATOR,
+    name: "kube-control-plane-signer",
+    cn: "kube-control-plane-signer",
+    trusted_in: &[of_api_servers("client-ca")],
+    from_the_start: false,
+};
+/// The installer's lives a day.
+pub const AGGREGATOR: Signer = Signer {
+    namespace: NS_KAS_OPERATOR,
+    name: "aggregator-client-signer",
+    cn: "aggregator-client-signer",
+    trusted_in: &[of_api_servers("aggregator-client-ca")],
+    from_the_start: true,
+};
+pub const ETCD: Signer = Signer {
+    namespace: NS_ETCD,
+    name: "etcd-signer",
+    cn: "openshift-etcd_etcd-signer",
+    trusted_in: &[
+        Bundle { kind: "Etcd", namespace: NS_ETCD, configmap: "etcd-ca-bundle" },
+        of_api_servers("etcd-serving-ca"),
+    ],
+    from_the_start: false,
+};
+
+/// What a signer's Secret holds.
+pub struct Held {
+    pub signs: CertKey,
+    pub next: Option<CertKey>,
+}
+
+impl Held {
+    /// What is to be trusted.
+    pub fn certs(&self) -> Vec<&str> {
+        [Some(&self.signs), self.next.as_ref()].into_iter().flatten().map(|pair| pair.cert.as_str()).collect()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Keep,
+    MakeNext,
+    Promote,
+}
+
+/// `trusted`: everybody who meets what the next one signs has it in his bundle.
+fn step(signs: Life, next: Option<Life>, trusted: bool, policy: &Policy, now: OffsetDateTime) -> Step {
+    match next {
+        None if policy.signer_due(signs, now) => Step::MakeNext,
+        // Handing it out took so long that it is old itself.
+        Some(next) if policy.signer_due(next, now) => Step::MakeNext,
+        Some(_) if trusted => Step::Promote,
+        _ => Step::Keep,
+    }
+}
+
+pub async fn read(cache: &Cache, signer: &Signer) -> Result<Held> {
+    let data = required_secret(cache, signer.namespace, signer.name).await?;
+    let signs = pair(&data, "tls").with_context(|| format!("Secret {} is no key pair", signer.name))?;
+    Ok(Held { signs, next: pair(&data, "next") })
+}
+
+/// For the one operator that owns the signer: takes it as far as it may go now.
+pub async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
+    loop {
+        let held = read(&env.cache, signer).await?;
+        let now = OffsetDateTime::now_utc();
+        let trusted = match &held.next {
+            Some(next) => trusted_everywhere(&env.cache, signer, &next.cert).await?,
+            None => false,
+        };
+        let next = held.next.as_ref().map(life).transpose()?;
+        let held = match step(life(&held.signs)?, next, trusted, policy, now) {
+            Step::Keep => return Ok(held),
+            // The bootstrap API server goes by the bundle it was given.
+            Step::MakeNext if !(signer.from_the_start || bootstrapped(&env.cache).await?) => return Ok(held),
+            Step::MakeNext => {
+                let spec =
+                    CaSpec { cn: &name_at(signer, now), ou: Some("openshift"), validity: policy.signer };
+                tracing::info!("signer {}: the next one is made, and handed out", signer.name);
+                Held { next: Some(new_ca(&spec, KeyAlgorithm::default(), now)?), ..held }
+            }
+            Step::Promote => {
+                tracing::info!(
+                    "signer {}: the next one is trusted everywhere, and signs from now on",
+                    signer.name
+                );
+                Held { signs: held.next.unwrap_or(held.signs), next: None }
+            }
+        };
+        store(&env.cache, signer, &held).await?;
+    }
+}
+
+/// Two with the same name could not be told apart by who sees a certificate of theirs.
+fn name_at(signer: &Signer, now: OffsetDateTime) -> String {
+    format!("{}@{}", signer.cn, now.unix_timestamp())
+}
+
+fn life(pair: &CertKey) -> Result<Life> {
+    let (issued, ends) = validity(&pair.cert)?;
+    Ok(Life { issued, ends })
+}
+
+async fn store(cache: &Cache, signer: &Signer, held: &Held) -> Result<()> {
+    let mut data =
+        BTreeMap::from([("tls.crt", held.signs.cert.as_str()), ("tls.key", held.signs.key.as_str())]);
+    if let Some(next) = &held.next {
+        data.extend([("next.crt", next.cert.as_str()), ("next.key", next.key.as_str())]);
+    }
+    let object = secret_object(signer.namespace, signer.name, "kubernetes.io/tls", data);
+    cache.apply(MANAGER, &object).await?;
+    Ok(())
+}
+
+async fn bootstrapped(cache: &Cache) -> Result<bool> {
+    let map = cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
+    Ok(map.is_some_and(|m| m["data"]["status"] == "complete"))
+}
+
+/// Every master runs a revision with this certificate in its bundles.
+async fn trusted_everywhere(cache: &Cache, signer: &Signer, cert: &str) -> Result<bool> {
+    for bundle in signer.trusted_in {
+        let settings = cache.get("operator.openshift.io/v1", bundle.kind, None, "cluster").await?;
+        let Some(revisions) = running(settings.as_ref()) else {
+            return Ok(signer.from_the_start);
+        };
+        for revision in revisions {
+            let name = format!("{}-{revision}", bundle.configmap);
+            let copy = cache.get("v1", "ConfigMap", Some(bundle.namespace), &name).await?;
+            if !copy.is_some_and(|c| c["data"][KEY].as_str().is_some_and(|text| holds(text, cert))) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The revision of each master, 0 where none is ready yet; `None` before there is any.
+fn running(settings: Option<&Value>) -> Option<Vec<i64>> {
+    let status = &settings?["status"];
+    status["latestAvailableRevision"].as_i64().filter(|latest| *latest > 0)?;
+    let nodes = status["nodeStatuses"].as_array().filter(|nodes| !nodes.is_empty())?;
+    Some(nodes.iter().map(|n| n["currentRevision"].as_i64().unwrap_or(0)).collect())
+}
+
+/// A bundle in openshift-config-managed, with these in it.
+pub async fn publish(cache: &Cache, name: &str, certs: &[&str]) -> Result<BTreeMap<String, String>> {
+    publish_in(cache, NS_CONFIG_MANAGED, name, certs).await
+}
+
+pub async fn publish_in(
+    cache: &Cache,
+    namespace: &str,
+    name: &str,
+    certs: &[&str],
+) -> Result<BTreeMap<String, String>> {
+    let live = cache.get("v1", "ConfigMap", Some(namespace), name).await?;
+    let old = live.as_ref().and_then(|m| m["data"][KEY].as_str()).unwrap_or_default();
+    let new = with_signers(old, certs, OffsetDateTime::now_utc());
+    if new != old {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": namespace, "name": name}, "data": {KEY: new}});
+        cache.apply(MANAGER, &object).await?;
+    }
+    Ok(BTreeMap::from([(KEY.to_string(), new)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::Duration;
+
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
+
+    fn life(age: i64, left: i64) -> Life {
+        Life { issued: NOW - Duration::days(age), ends: NOW + Duration::days(left) }
+    }
+
+    #[test]
+    fn the_next_one_signs_only_when_it_is_trusted() {
+        let usual = Policy::default();
+        let asked = Policy { renew: Some(NOW - Duration::days(1)), ..Policy::default() };
+        for (policy, signs, next, trusted, want) in [
+            (&usual, life(10, 1800), None, false, Step::Keep),
+            (&usual, life(1700, 120), None, false, Step::MakeNext),
+            (&usual, life(0, 1), None, false, Step::MakeNext),
+            (&asked, life(10, 1800), None, false, Step::MakeNext),
+            (&asked, life(10, 1800), Some(life(0, 1825)), false, Step::Keep),
+            (&asked, life(10, 1800), Some(life(0, 1825)), true, Step::Promote),
+            (&asked, life(0, 1825), None, false, Step::Keep),
+            // Made before somebody asked, or years ago: never trusted everywhere, and old by now.
+            (&asked, life(10, 1800), Some(life(2, 1820)), true, Step::MakeNext),
+            (&usual, life(1900, -10), Some(life(1800, 25)), false, Step::MakeNext),
+        ] {
+            assert_eq!(step(signs, next, trusted, policy, NOW), want, "{signs:?} {next:?}");
+        }
+    }
+
+    #[test]
+    fn a_master_without_a_revision_trusts_nothing() {
+        let status = |latest: i64, nodes: Value| json!({"status": {"latestAvailableRevision": latest, "nodeStatuses": nodes}});
+        assert_eq!(running(None), None);
+        assert_eq!(running(Some(&status(0, json!([{"nodeName": "a"}])))), None);
+        let nodes = json!([{"nodeName": "a", "currentRevision": 2}, {"nodeName": "b"}]);
+        assert_eq!(running(Some(&status(2, nodes))), Some(vec![2, 0]));
+    }
+}
+
+#[cfg(test)]
+mod model;

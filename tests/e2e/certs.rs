@@ -1,0 +1,184 @@
+//! Every certificate of a running cluster is renewed while a prober writes and reads: as servers show them, and as files on masters.
+
+use crate::masters::whole;
+use anyhow::{Context, Result, ensure};
+use seedling_e2e::{Lab, output, run, seedling, text, wait};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Kubelets ask for new certificates two to four minutes after they got one: the signer gives them five minutes in the past as well.
+const POLICY: &str = "apiVersion: v1\nkind: ConfigMap\n\
+    metadata: {namespace: openshift-config, name: certificates}\ndata: {kubelet: 5m}\n";
+const MASTERS: [&str; 3] = ["master-0", "master-1", "master-2"];
+/// Operand, and the directory of its files on a master.
+const OPERANDS: [(&str, &str); 4] = [
+    ("etcd", "etcd-pod"),
+    ("kubeapiserver", "kube-apiserver-pod"),
+    ("kubecontrollermanager", "kube-controller-manager-pod"),
+    ("kubescheduler", "kube-scheduler-pod"),
+];
+/// Port and the name that is asked for.
+const SERVERS: [(u16, &str); 7] = [
+    (2379, "localhost"),
+    (2380, "localhost"),
+    (6443, "localhost"),
+    (6443, "kubernetes.default.svc"),
+    (6443, "api"),
+    (6443, "api-int"),
+    (10250, "localhost"),
+];
+
+/// A file for `lab up --manifest`.
+pub fn policy() -> Result<PathBuf> {
+    let path = std::env::temp_dir().join(format!("seedling-certificates-{}.yaml", std::process::id()));
+    std::fs::write(&path, POLICY)?;
+    Ok(path)
+}
+
+pub fn renewed(lab: &Lab) -> Result<()> {
+    let started = Instant::now();
+    let (shown, files) = (shown(lab)?, files(lab)?);
+    let signer = subject(lab)?;
+    let prober = Prober::start(lab)?;
+    let said = run(seedling().args(["certs", "renew", "--lab", &lab.name]))?;
+    println!("{} ({:.0} s)", said.trim(), started.elapsed().as_secs_f32());
+
+    let now_files = self::files(lab)?;
+    ensure!(files.len() == 18 * MASTERS.len() && now_files.len() == files.len(), "{} files", now_files.len());
+    let kept: Vec<_> = files.iter().filter(|(name, digest)| now_files[*name] == **digest).collect();
+    ensure!(kept.is_empty(), "not renewed: {kept:?}");
+    let new_signer = subject(lab)?;
+    ensure!(new_signer != signer, "{signer} still signs");
+    wait("kubelets' certificates from the new signer", Duration::from_secs(420), || {
+        for node in MASTERS {
+            let current = "openssl x509 -noout -issuer -in /var/lib/kubelet/pki/kubelet-client-current.pem";
+            let issuer = on_host(lab, node, current)?;
+            ensure!(issuer.contains(&new_signer), "{node}: client certificate of {issuer}");
+            let serving = show(lab, node, 10250, "localhost", "-issuer")?;
+            ensure!(serving.contains(&new_signer), "{node}: serving certificate of {serving}");
+        }
+        Ok(Some(()))
+    })?;
+    let now_shown = self::shown(lab)?;
+    let kept: Vec<_> = shown.iter().filter(|(server, print)| now_shown[*server] == **print).collect();
+    ensure!(kept.is_empty(), "still shown: {kept:?}");
+    let certificates = shown.len() + files.len() + MASTERS.len();
+    println!("{certificates} certificates are new ({:.0} s)", started.elapsed().as_secs_f32());
+
+    whole(lab)?;
+    for node in MASTERS {
+        let pod = format!("etcd-{node}");
+        run(&mut lab.kubectl(&["-n", "openshift-etcd", "logs", &pod, "--tail=1"]))?;
+        run(&mut lab.kubectl(&[
+            "-n",
+            "openshift-etcd",
+            "exec",
+            &pod,
+            "--",
+            "etcdctl",
+            "endpoint",
+            "health",
+        ]))?;
+    }
+    prober.lost_nothing()
+}
+
+/// SHA-256 of what every server of every master shows.
+fn shown(lab: &Lab) -> Result<BTreeMap<String, String>> {
+    let mut prints = BTreeMap::new();
+    for node in MASTERS {
+        for (port, name) in SERVERS {
+            let print = show(lab, node, port, name, "-fingerprint")?;
+            prints.insert(format!("{node}:{port} as {name}"), print);
+        }
+    }
+    Ok(prints)
+}
+
+fn show(lab: &Lab, node: &str, port: u16, name: &str, what: &str) -> Result<String> {
+    let status = lab.status()?;
+    let nodes = status["nodes"].as_array().context("no nodes")?;
+    let address = nodes.iter().find(|n| n["name"] == node).and_then(|n| n["address"].as_str());
+    let address = address.context("no address")?;
+    let domain = "$(. /etc/kubernetes/apiserver-url.env; echo ${KUBERNETES_SERVICE_HOST#api-int.})";
+    let name = if name.starts_with("api") { format!("{name}.{domain}") } else { name.into() };
+    let script = format!(
+        "openssl s_client -connect {address}:{port} -servername {name} </dev/null 2>/dev/null | openssl x509 -noout {what}"
+    );
+    let shown = on_host(lab, node, &script)?;
+    ensure!(!shown.trim().is_empty(), "{node}:{port} shows nothing");
+    Ok(shown)
+}
+
+/// With this machine's tools, on the node's network and files.
+fn on_host(lab: &Lab, node: &str, script: &str) -> Result<String> {
+    lab.shell(node, script)
+}
+
+/// Digest of each certificate and kubeconfig in the revisions that run.
+fn files(lab: &Lab) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for (kind, directory) in OPERANDS {
+        let settings = lab.get(&[kind, "cluster"])?;
+        for node in settings["status"]["nodeStatuses"].as_array().into_iter().flatten() {
+            let (name, revision) = (node["nodeName"].as_str().unwrap_or_default(), &node["currentRevision"]);
+            let script = format!(
+                "cd /etc/kubernetes/static-pod-resources/{directory}-{revision}/secrets && \
+                 find . -name '*.crt' -o -name kubeconfig | xargs sha256sum"
+            );
+            for line in lab.shell(name, &script)?.lines() {
+                let (digest, file) = line.split_once(char::is_whitespace).context(line.to_string())?;
+                found.insert(format!("{name} {directory} {}", file.trim()), digest.into());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Common name of the certificate that signs kubelets'.
+fn subject(lab: &Lab) -> Result<String> {
+    let script = "openssl x509 -noout -subject -in $(ls -d /etc/kubernetes/static-pod-resources/kube-controller-manager-pod-* \
+        | sort -V | tail -1)/secrets/csr-signer/tls.crt";
+    let said = lab.shell("master-0", script)?;
+    Ok(said.rsplit("CN").next().context("no CN")?.trim_matches([' ', '=', '\n']).to_string())
+}
+
+struct Prober(Child);
+
+impl Prober {
+    fn start(lab: &Lab) -> Result<Self> {
+        let mut probe = seedling();
+        probe.args(["probe", "--name", &lab.name, "--until", "1h", "-o", "json"]);
+        Ok(Self(probe.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
+    }
+
+    fn lost_nothing(self) -> Result<()> {
+        output(Command::new("kill").args(["-INT", &self.0.id().to_string()]))?;
+        let ended = self.0.wait_with_output()?;
+        let report: Value = serde_json::from_slice(&ended.stdout).context(text(&ended.stderr))?;
+        let count = |key: &str| report[key].as_array().map_or(0, Vec::len);
+        println!(
+            "the prober: {} requests, {} writes acknowledged, {} requests failed, {} lost, {} not watched",
+            report["requests"],
+            report["acknowledged"],
+            count("failures"),
+            count("lost"),
+            count("unwatched")
+        );
+        for window in report["windows"].as_array().into_iter().flatten() {
+            println!("requests failed: {window}");
+        }
+        for failure in report["failures"].as_array().into_iter().flatten() {
+            println!(
+                "  {} {} after {} ms: {}",
+                failure["second"], failure["verb"], failure["tookMillis"], failure["error"]
+            );
+        }
+        ensure!(report["acknowledged"].as_u64() > Some(100), "hardly anything was written");
+        ensure!(ended.status.success() && count("lost") == 0 && count("unwatched") == 0, "{report:#}");
+        Ok(())
+    }
+}
