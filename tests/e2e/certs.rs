@@ -43,8 +43,13 @@ pub fn renewed(lab: &Lab) -> Result<()> {
     let (shown, files) = (shown(lab)?, files(lab)?);
     let signer = subject(lab)?;
     let prober = Prober::start(lab)?;
-    let said = run(seedling().args(["certs", "renew", "--lab", &lab.name]))?;
-    println!("{} ({:.0} s)", said.trim(), started.elapsed().as_secs_f32());
+    let mut renew = seedling();
+    renew.args(["certs", "renew", "--lab", &lab.name]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let renew = renew.stdout(Stdio::piped()).spawn()?;
+    kill_operators(lab)?;
+    let said = renew.wait_with_output()?;
+    ensure!(said.status.success(), "{}", text(&said.stderr));
+    println!("{} ({:.0} s)", text(&said.stdout).trim(), started.elapsed().as_secs_f32());
 
     let now_files = self::files(lab)?;
     ensure!(files.len() == 18 * MASTERS.len() && now_files.len() == files.len(), "{} files", now_files.len());
@@ -55,7 +60,7 @@ pub fn renewed(lab: &Lab) -> Result<()> {
     wait("kubelets' certificates from the new signer", Duration::from_secs(420), || {
         for node in MASTERS {
             let current = "openssl x509 -noout -issuer -in /var/lib/kubelet/pki/kubelet-client-current.pem";
-            let issuer = on_host(lab, node, current)?;
+            let issuer = lab.shell(node, current)?;
             ensure!(issuer.contains(&new_signer), "{node}: client certificate of {issuer}");
             let serving = show(lab, node, 10250, "localhost", "-issuer")?;
             ensure!(serving.contains(&new_signer), "{node}: serving certificate of {serving}");
@@ -86,6 +91,20 @@ pub fn renewed(lab: &Lab) -> Result<()> {
     prober.lost_nothing()
 }
 
+/// All that renew, without a warning, when the first master has the new bundles and the others do not.
+fn kill_operators(lab: &Lab) -> Result<()> {
+    wait("the first API server with new certificates", Duration::from_secs(180), || {
+        let status = lab.get(&["kubeapiserver", "cluster"])?["status"].clone();
+        let nodes = status["nodeStatuses"].as_array().cloned().unwrap_or_default();
+        Ok(nodes.iter().any(|n| n["currentRevision"].as_i64() > Some(1)).then_some(()))
+    })?;
+    for operator in ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+        let namespace = format!("openshift-{operator}-operator");
+        run(&mut lab.kubectl(&["-n", &namespace, "delete", "pod", "--all", "--grace-period=0", "--force"]))?;
+    }
+    Ok(())
+}
+
 /// SHA-256 of what every server of every master shows.
 fn shown(lab: &Lab) -> Result<BTreeMap<String, String>> {
     let mut prints = BTreeMap::new();
@@ -99,23 +118,14 @@ fn shown(lab: &Lab) -> Result<BTreeMap<String, String>> {
 }
 
 fn show(lab: &Lab, node: &str, port: u16, name: &str, what: &str) -> Result<String> {
-    let status = lab.status()?;
-    let nodes = status["nodes"].as_array().context("no nodes")?;
-    let address = nodes.iter().find(|n| n["name"] == node).and_then(|n| n["address"].as_str());
-    let address = address.context("no address")?;
     let domain = "$(. /etc/kubernetes/apiserver-url.env; echo ${KUBERNETES_SERVICE_HOST#api-int.})";
     let name = if name.starts_with("api") { format!("{name}.{domain}") } else { name.into() };
     let script = format!(
-        "openssl s_client -connect {address}:{port} -servername {name} </dev/null 2>/dev/null | openssl x509 -noout {what}"
+        "openssl s_client -connect localhost:{port} -servername {name} </dev/null 2>/dev/null | openssl x509 -noout {what}"
     );
-    let shown = on_host(lab, node, &script)?;
+    let shown = lab.shell(node, &script)?;
     ensure!(!shown.trim().is_empty(), "{node}:{port} shows nothing");
     Ok(shown)
-}
-
-/// With this machine's tools, on the node's network and files.
-fn on_host(lab: &Lab, node: &str, script: &str) -> Result<String> {
-    lab.shell(node, script)
 }
 
 /// Digest of each certificate and kubeconfig in the revisions that run.

@@ -44,12 +44,22 @@ impl Suite {
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
+    // One part alone, while working on it: `cargo test … --test e2e -- pulled`.
+    let only = std::env::args().nth(1).filter(|part| !part.starts_with('-'));
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     words::checks(&mut suite);
     let before = machine::Traces::now();
-    if pulled(&mut suite) {
-        seeded(&mut suite);
-        suite.check("a_lost_majority_is_restored", || quorum::restored(&Lab { name: "e2e-quorum".into() }));
-        suite.check("a_cluster_grows_whatever_is_killed", struck);
+    if !wanted("pulled") || pulled(&mut suite) {
+        if wanted("seeded") {
+            seeded(&mut suite);
+        }
+        if wanted("quorum") {
+            let lab = Lab { name: "e2e-quorum".into() };
+            suite.check("a_lost_majority_is_restored", || quorum::restored(&lab));
+        }
+        if wanted("chaos") {
+            suite.check("a_cluster_grows_whatever_is_killed", struck);
+        }
     }
     suite.check("nothing_is_left_behind", || machine::Traces::now().same_as(&before));
 

@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_leaf_is_due_when_it_ends_soon_or_somebody_asked() {
-        let life = |age: i64, left: i64| Some(Life { issued: NOW - DAY * age, ends: NOW + DAY * left });
-        let asked = |days_ago: i64| Policy { renew: Some(NOW - DAY * days_ago), ..Policy::default() };
+        let life = |age: i32, left: i32| Some(Life { issued: NOW - DAY * age, ends: NOW + DAY * left });
+        let asked = |days_ago: i32| Policy { renew: Some(NOW - DAY * days_ago), ..Policy::default() };
         let usual = Policy::default();
         let new_ends = NOW + DAY * 365;
         for (policy, have, new_ends, due) in [

@@ -55,7 +55,7 @@ fn print(kept: &[Kept], policy: &Policy) {
     println!("{:<10} {:<10} {:<24} SECRET", "ENDS", "RENEWED", "BY");
     for k in kept {
         let (renewed, by) = match k.owned.renewal {
-            Renewal::Never(why) => (String::new(), why.split(':').next().unwrap_or(why)),
+            Renewal::Never(why) => (String::new(), why.split([':', ',']).next().unwrap_or(why)),
             _ => (k.renewed_from(policy).map(day).unwrap_or_default(), k.owned.operator),
         };
         let next = if k.next { " (its successor is handed out)" } else { "" };

@@ -18,8 +18,9 @@ use decide::State;
 use kube::Client;
 use seedling_components::{etcd, kube_apiserver};
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
-use seedling_types::{Host, Role, ports};
+use seedling_types::{Role, ports};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use tokio::sync::watch;
 
 const NAMES: Names = Names {
@@ -68,14 +69,16 @@ async fn desired(env: &Env) -> Result<Desired> {
 
 /// A member is stopped while all API servers answer, and know the others.
 async fn calm(env: &Env) -> Result<bool> {
-    let settings = env.cache.get("operator.openshift.io/v1", "KubeAPIServer", None, "cluster").await?;
+    let settings = async |kind| env.cache.get("operator.openshift.io/v1", kind, None, "cluster").await;
+    let members = settings("Etcd").await?.map(|s| static_pod::addresses(env, &s)).unwrap_or_default();
+    let settings = settings("KubeAPIServer").await?;
     let nodes = settings.as_ref().and_then(|s| s["status"]["nodeStatuses"].as_array());
     for node in nodes.into_iter().flatten() {
         let name = format!("{}-{}", kube_apiserver::POD_CONFIGMAP, node["currentRevision"]);
         let pod = env.cache.get("v1", "ConfigMap", Some(NS_KAS), &name).await?;
         let pod = pod.as_ref().and_then(|p| p["data"]["pod.yaml"].as_str()).unwrap_or_default();
-        let knows = |host: &Host| pod.contains(&format!("https://{}:{}", host.address, ports::ETCD_CLIENT));
-        if !env.inventory.masters().into_iter().all(knows) {
+        let knows = |address: &Ipv4Addr| pod.contains(&format!("https://{address}:{}", ports::ETCD_CLIENT));
+        if !members.iter().all(knows) {
             return Ok(false);
         }
     }

@@ -141,10 +141,15 @@ async fn trust(
 /// before members are stopped, API servers know all of them. The first revision knows its own only: the others may be learners.
 async fn members(env: &Env, policy: &Policy) -> Result<Vec<Ipv4Addr>> {
     let etcd = env.cache.get("operator.openshift.io/v1", "Etcd", None, "cluster").await?;
-    let rolls = etcd.is_some_and(|e| e["status"]["latestAvailableRevision"].as_i64() > Some(1));
+    let Some(etcd) = etcd else { return Ok(vec![]) };
+    let rolls = etcd["status"]["latestAvailableRevision"].as_i64() > Some(1);
     let asked = policy.renew.is_some_and(|moment| moment <= OffsetDateTime::now_utc());
-    let masters = env.inventory.masters().into_iter().map(|host| host.address);
-    Ok(if rolls || asked { masters.collect() } else { vec![] })
+    if !rolls && !asked {
+        return Ok(vec![]);
+    }
+    let mut members = static_pod::addresses(env, &etcd);
+    members.sort();
+    Ok(members)
 }
 
 /// While a member starts, nobody's API server is stopped.

@@ -28,6 +28,7 @@ use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 /// What never changes about an operand.
@@ -289,6 +290,14 @@ fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
         failed: ended("Failed"),
         done: ended("Succeeded"),
     })
+}
+
+/// Of the masters that have had a revision of an operand ready.
+pub(crate) fn addresses(env: &Env, settings: &Value) -> Vec<Ipv4Addr> {
+    let nodes = settings["status"]["nodeStatuses"].as_array().into_iter().flatten();
+    let ready = nodes.filter(|n| n["currentRevision"].as_i64() > Some(0));
+    let hosts = ready.filter_map(|n| env.inventory.by_name(n["nodeName"].as_str()?));
+    hosts.map(|host| host.address).collect()
 }
 
 /// All pods with this label are ready.
