@@ -238,8 +238,7 @@ async fn sync(
     let health = asked.health(env, operand, &view.masters).await;
     let patience = patience::read(&env.cache).await?;
     let behind = behind(env, &nodes, latest, patience, progress);
-    let (_, wrong) = policy::read(&env.cache).await?;
-    report::report(env, names, &view.settings, &nodes, latest, &behind, &health, &wrong).await?;
+    report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
     Ok(behind.iter().any(|b| !b.lost) || !health.working)
 }
 

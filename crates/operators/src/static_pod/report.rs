@@ -1,7 +1,7 @@
 //! What a static-pod operator says: the status of its settings object, and its ClusterOperator.
 
 use super::decide::NodeView;
-use super::{Env, Health, Names};
+use super::{Env, Health, Names, policy};
 use anyhow::Result;
 use seedling_cluster::operator_status::{Cond, Report, report as report_operator};
 use seedling_cluster::patch_status;
@@ -37,8 +37,8 @@ pub async fn report(
     latest: i64,
     behind: &[Behind],
     health: &Health,
-    wrong_policy: &[String],
 ) -> Result<()> {
+    let (_, wrong_policy) = policy::read(&env.cache).await?;
     node_statuses(env, names, settings, nodes, latest).await?;
     let failed: Vec<_> = nodes.iter().filter(|n| n.failed(latest)).map(|n| n.name.clone()).collect();
     let cond = |status: bool, yes: &str, no: &str, message: String| {
@@ -48,7 +48,7 @@ pub async fn report(
         name: names.operator.into(),
         available: cond(health.working, "AsExpected", "NotWorking", health.message.clone()),
         progressing: progressing(nodes.len(), latest, behind),
-        degraded: degraded(names.namespace, latest, &failed, behind, wrong_policy),
+        degraded: degraded(names.namespace, latest, &failed, behind, &wrong_policy),
         version: env.release.version.clone(),
         related: vec![
             (
