@@ -33,7 +33,7 @@ const SERVERS: [(u16, &str); 7] = [
 
 /// A file for `lab up --manifest`.
 pub fn policy() -> Result<PathBuf> {
-    let path = std::env::temp_dir().join(format!("seedling-certificates-{}.yaml", std::process::id()));
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("certificates.yaml");
     std::fs::write(&path, POLICY)?;
     Ok(path)
 }
