@@ -49,7 +49,7 @@ pub async fn create_all(client: &Client, dir: &Path) -> Result<()> {
     let condition = Condition::new(
         "all manifests to be created",
         Duration::from_secs(1200),
-        "journalctl -u bootkube.service shows the objects that the API refuses",
+        "journalctl -n 50 -u bootkube.service",
     );
     wait_for(&condition, PASS, async || {
         let mut order: Vec<_> = left.iter().collect();

@@ -1,9 +1,12 @@
 //! What every stage may read: the cluster's settings, the release, the inventory, and where files go.
 
+use crate::identity::Identity;
+use crate::patience;
 use anyhow::{Context as _, Result};
 use seedling_components::ClusterConfig;
 use seedling_pki::Policy;
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
+use seedling_steps::Journal;
 use seedling_types::{Inventory, ReleaseInfo, paths};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -13,8 +16,13 @@ pub struct Context {
     /// `/`, or a scratch directory in tests.
     root: PathBuf,
     pub config: ClusterConfig,
+    pub identity: Identity,
+    /// Where bootkube's stages write down their parts.
+    pub journal: Journal,
     pub release: ReleaseInfo,
     pub inventory: Inventory,
+    /// The bootstrap node's own name.
+    pub node: String,
     /// The bootstrap node's own address: the inventory's, else the one that leads to the helper.
     pub address: Ipv4Addr,
 }
@@ -33,8 +41,14 @@ impl Context {
         let inventory = Inventory::parse(&hosts).map_err(|errors| {
             anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
-        let address = inventory.bootstrap().context("hosts.yaml names no bootstrap host")?.address;
-        Ok(Self { root: root.into(), config, release, inventory, address })
+        let bootstrap = inventory.bootstrap().context("hosts.yaml names no bootstrap host")?;
+        let (node, address) = (bootstrap.name.clone(), bootstrap.address);
+        if let Some(minutes) = patience::no_progress_minutes(&dir.join("manifests")) {
+            seedling_steps::configure_no_progress(minutes);
+        }
+        let identity = Identity::of_assets(&dir)?;
+        let journal = Journal::of(root, "bootkube");
+        Ok(Self { root: root.into(), config, identity, journal, release, inventory, node, address })
     }
 
     /// An absolute path of the node.

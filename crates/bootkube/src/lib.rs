@@ -1,15 +1,18 @@
 //! bootkube: grows the temporary control plane on the bootstrap node and hands it over.
 //!
-//! In: what bootstrap.ign wrote under `/opt/openshift`. Out: static pods, objects in the API, records in
-//! `/var/log/openshift/bootkube.json`, and in the end a cluster that no longer needs this machine.
+//! In: what bootstrap.ign wrote under `/opt/openshift`. Out: static pods, objects in the API, lines in the
+//! node's journal, and in the end a cluster that no longer needs this machine.
 
 mod apply;
 mod context;
+mod identity;
 mod leader;
+mod patience;
 mod plan;
 mod progress;
 mod quorum;
 mod release_image;
+mod resume;
 mod runner;
 mod stages;
 

@@ -4,7 +4,6 @@ use crate::Context;
 use anyhow::Result;
 use seedling_cluster::{create_if_missing, get};
 use seedling_steps::{Condition, Probe, Recorder, wait_for, write_atomic};
-use seedling_types::paths;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -14,22 +13,22 @@ const REPORT: &str = "report-bootstrap-complete";
 
 pub async fn report_progress(root: &Path) -> Result<()> {
     let context = Context::load(root)?;
-    let records = root.join(paths::SERVICE_RECORDS.trim_start_matches('/'));
-    let mut recorder = Recorder::start(&records, "progress")?;
-    let worked = work(&context, &mut recorder).await;
+    let recorder = Recorder::start(root, "progress")?;
+    let worked = work(&context, &recorder).await;
     recorder.service_end(worked.as_ref().err().map(|e| format!("{e:#}")))?;
     worked
 }
 
-async fn work(c: &Context, recorder: &mut Recorder) -> Result<()> {
+async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     recorder.stage_start(WAIT)?;
     let done = c.dir(".bootkube.done");
     let condition = Condition::new(
         ".bootkube.done to be written",
         // bootkube has its own deadlines and says more; this one only must not be the first to give up.
         Duration::from_secs(4 * 3600),
-        "journalctl -b -u bootkube.service",
-    );
+        "journalctl -n 50 -u bootkube.service",
+    )
+    .on(&c.node);
     let waited = wait_for(&condition, Duration::from_millis(250), async || match done.exists() {
         true => Probe::Met(()),
         false => Probe::Unmet("bootkube is at work".into()),
@@ -43,7 +42,7 @@ async fn work(c: &Context, recorder: &mut Recorder) -> Result<()> {
     let condition = Condition::new(
         "the API to be highly available and to take ConfigMap kube-system/bootstrap",
         Duration::from_secs(1800),
-        "kubectl get kubeapiserver cluster -o yaml",
+        format!("kubectl --kubeconfig={} get kubeapiserver cluster -o yaml", c.kubeconfig().display()),
     );
     wait_for(&condition, Duration::from_millis(250), async || match report(&client, replicas).await {
         Ok(None) => Probe::Met(()),

@@ -10,6 +10,7 @@ use anyhow::Result;
 use kube::Client;
 use seedling_cluster::etcd::{Etcd, Member, Status};
 use seedling_cluster::{Cache, patience};
+use seedling_steps::journal::{Fate, Line, fold};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::ports;
 use serde_json::json;
@@ -18,17 +19,21 @@ use tokio::time::{sleep, timeout};
 
 const LOOK: Duration = Duration::from_secs(1);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
-/// What is being done, for a run that comes after a killed one: the name of the member that was given up.
-const JOURNAL: &str = "etcd-restore";
+/// Its lines in the node's journal: a run that comes after a killed one goes on.
+const WHO: &str = "etcd-restore";
+const STEP: &str = "go-on-alone";
+/// The fact of that step: the member that was given up.
+const LOST: &str = "lost";
 
 /// As long as it is polled. Without an API to ask, the patience is the default.
 pub async fn watch_over(c: &Context, client: Option<&Client>) {
     let cache = client.map(Cache::new);
+    let journal = c.journal.by(WHO);
     let (mut wait, mut lost_since) = (patience::DEFAULT, None);
     loop {
-        let seen = match std::fs::read_to_string(c.dir(JOURNAL)) {
-            Ok(name) => Seen::LostFor(name, Duration::MAX),
-            Err(_) => look(c, &mut lost_since).await,
+        let seen = match under_way(&journal.read().unwrap_or_default()) {
+            Some(name) => Seen::LostFor(name, Duration::MAX),
+            None => look(c, &mut lost_since).await,
         };
         let result = match seen {
             Seen::Well => {
@@ -86,14 +91,22 @@ fn other_voter<'a>(here: &Status, members: &'a [Member]) -> Option<&'a Member> {
     }
 }
 
+/// Begun, and not ended.
+fn under_way(lines: &[Line]) -> Option<String> {
+    let state = fold(lines);
+    let step = state.step(WHO, STEP).filter(|step| step.fate != Fate::Done)?;
+    step.facts.get(LOST).cloned()
+}
+
 async fn here(c: &Context) -> Result<Etcd> {
     Ok(Etcd::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], &c.etcd_tls()?).await?)
 }
 
 /// Can be killed anywhere: the journal says that it is under way, and a member that leads again only needs its config back.
 async fn restore(c: &Context, lost: &str) -> Result<()> {
-    c.write(&c.dir(JOURNAL), lost, 0o600)?;
-    let config = etcd_bootstrap::config(c);
+    let journal = c.journal.by(WHO);
+    journal.begin_with(STEP, [(LOST.to_string(), lost.to_string())].into())?;
+    let config = etcd_bootstrap::config(c)?;
     let leads = async || anyhow::Ok(here(c).await?.status().await?.leader != 0);
     if !matches!(timeout(ANSWERS_WITHIN, leads()).await, Ok(Ok(true))) {
         println!("etcd has been without a majority since {lost} was lost: this member goes on with its data");
@@ -104,8 +117,9 @@ async fn restore(c: &Context, lost: &str) -> Result<()> {
         let condition = Condition::new(
             "etcd on this node to lead alone",
             Duration::from_secs(120),
-            "crictl ps -a --name etcd; crictl logs of the last one",
-        );
+            "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
+        )
+        .on(&c.node);
         wait_for(&condition, Duration::from_millis(250), async || {
             match timeout(ANSWERS_WITHIN, leads()).await {
                 Ok(Ok(true)) => Probe::Met(()),
@@ -118,7 +132,7 @@ async fn restore(c: &Context, lost: &str) -> Result<()> {
     }
     // It only matters when etcd starts: left there, the next start would give up the members that joined meanwhile.
     etcd_bootstrap::write_config(c, &config)?;
-    std::fs::remove_file(c.dir(JOURNAL))?;
+    journal.end(STEP)?;
     println!("etcd leads again, with all its data; the masters join anew");
     Ok(())
 }

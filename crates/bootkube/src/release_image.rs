@@ -17,8 +17,7 @@ pub async fn fetch_release_manifests(root: &Path) -> Result<()> {
     if dir.join(FOLDER).exists() {
         return Ok(());
     }
-    let mut recorder =
-        Recorder::start(&root.join(paths::SERVICE_RECORDS.trim_start_matches('/')), "release-image")?;
+    let recorder = Recorder::start(root, "release-image")?;
     recorder.stage_start(STAGE)?;
     let fetched = fetch(&dir).await;
     let error = fetched.as_ref().err().map(|e| format!("{e:#}"));

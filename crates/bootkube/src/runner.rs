@@ -1,17 +1,20 @@
 //! Works the plan: skips what is done, records what it does, and can be killed anywhere.
 
-use crate::{Context, Outcome, PLAN};
+use crate::resume::{Resume, resume};
+use crate::{Context, Outcome, PLAN, identity};
 use anyhow::{Context as _, Result};
-use seedling_steps::{Recorder, write_atomic};
-use seedling_types::paths;
+use seedling_steps::journal::Line;
+use seedling_steps::{Journal, Recorder, Unmet, write_atomic};
 use std::path::Path;
 use std::time::Instant;
 
+const SERVICE: &str = "bootkube";
+
 pub async fn run(root: &Path) -> Result<()> {
     println!("Starting bootkube.sh...");
-    let records = root.join(paths::SERVICE_RECORDS.trim_start_matches('/'));
-    let mut recorder = Recorder::start(&records, "bootkube").context("cannot write the service record")?;
-    let worked = work(root, &mut recorder).await;
+    let before = Journal::of(root, SERVICE).read().context("cannot read the journal")?;
+    let recorder = Recorder::start(root, SERVICE).context("cannot write the journal")?;
+    let worked = work(root, &recorder, &before).await;
     recorder.service_end(worked.as_ref().err().map(|e| format!("{e:#}")))?;
     if worked.is_ok() {
         println!("bootkube.service complete");
@@ -19,14 +22,28 @@ pub async fn run(root: &Path) -> Result<()> {
     worked
 }
 
-async fn work(root: &Path, recorder: &mut Recorder) -> Result<()> {
+async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
     let context = Context::load(root)?;
+    identity::pin(&context)?;
     for step in PLAN {
         let name = step.stage.name;
         let done = step.stage.done.map(|done| context.dir(&format!("{done}.done")));
-        if done.as_ref().is_some_and(|done| done.exists()) {
-            tracing::info!("stage {name}: already done");
-            continue;
+        let mark_done = || done.as_ref().map_or(Ok(()), |done| write_atomic(done, "", 0o644));
+        match resume(before, SERVICE, &step.stage, done.as_ref().is_some_and(|done| done.exists())) {
+            Resume::Run => {}
+            Resume::Again => tracing::info!("stage {name}: its done file was removed, so it runs again"),
+            Resume::Skip => {
+                tracing::info!("stage {name}: already done");
+                continue;
+            }
+            Resume::ByHand => {
+                recorder.stage_skipped(name, "it was not done, but has a done file")?;
+                continue;
+            }
+            Resume::Finish => {
+                mark_done()?;
+                continue;
+            }
         }
         recorder.stage_start(name)?;
         tracing::info!("stage {name}: {}", step.stage.why);
@@ -45,15 +62,22 @@ async fn work(root: &Path, recorder: &mut Recorder) -> Result<()> {
             }
             Ok(Outcome::Failed) => recorder.stage_end(name, Some(step.stage.check.into()))?,
             Err(error) => {
-                tracing::error!("stage {name} failed after {took:.2}s: {error:#}");
+                let error = in_stage(name, error);
+                tracing::error!("failed after {took:.2}s: {error:#}");
                 recorder.stage_end(name, Some(format!("{error:#}")))?;
-                return Err(error.context(format!("stage {name}")));
+                return Err(error);
             }
         }
-        if let Some(done) = done {
-            write_atomic(&done, "", 0o644)?;
-        }
+        mark_done()?;
     }
     write_atomic(&context.dir(".bootkube.done"), "", 0o644)?;
     Ok(())
+}
+
+fn in_stage(name: &str, mut error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_mut::<Unmet>() {
+        Some(unmet) => unmet.stage = Some(name.into()),
+        None => return error.context(format!("stage {name}")),
+    }
+    error
 }

@@ -62,7 +62,7 @@ enum Command {
     Timeline(timeline::TimelineArgs),
     /// List certificate signing requests: who asked for what, what became of it, and why
     Csr(csr::CsrArgs),
-    /// Let a machine that was installed anew into the cluster again
+    /// Let a machine that was installed anew into the cluster again, or look at what was done on this one
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
     /// The payload's own kubectl on a lab's kubeconfig

@@ -1,7 +1,8 @@
 //! etcd: the bootstrap member's pod, the masters' pod, and the config file a joining member starts with.
 
 use crate::pod::{
-    Place, RESOURCES, StaticPod, host_path, mount, probe, resources_volume, seedling_mount, seedling_volume,
+    Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe, resources_volume,
+    seedling_mount, seedling_volume,
 };
 use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
@@ -148,7 +149,7 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
     // It waits its turn before it becomes etcd: no reason to kill it.
     etcd["startupProbe"] = probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 1, 1800);
     if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
-        mounts.extend([mount("join", JOIN_DIR, false), seedling_mount()]);
+        mounts.extend([mount("join", JOIN_DIR, false), seedling_mount(), journal_mount()]);
     }
     let pod = StaticPod {
         name: "etcd".into(),
@@ -161,6 +162,7 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
             host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
             json!({"name": "join", "emptyDir": {}}),
             seedling_volume(),
+            journal_volume(),
         ],
         grace_seconds: 30,
     };

@@ -2,8 +2,8 @@
 
 use crate::ClusterConfig;
 use crate::pod::{
-    FileRow, Place, RESOURCES, StaticPod, file_flags, flags, mount, probe, resources_volume, seedling_mount,
-    seedling_volume,
+    FileRow, Place, RESOURCES, StaticPod, file_flags, flags, journal_mount, journal_volume, mount, probe,
+    resources_volume, seedling_mount, seedling_volume,
 };
 use seedling_types::api::SHUTDOWN_DELAY;
 use seedling_types::names::NS_KAS;
@@ -142,8 +142,9 @@ pub fn pod(
             "--",
             "kube-apiserver"
         ]);
-        container["volumeMounts"] = json!([mount("resources", RESOURCES, true), seedling_mount()]);
-        volumes.push(seedling_volume());
+        container["volumeMounts"] =
+            json!([mount("resources", RESOURCES, true), seedling_mount(), journal_mount()]);
+        volumes.extend([seedling_volume(), journal_volume()]);
     }
     let pod = StaticPod {
         name: if place == Place::Bootstrap { "bootstrap-kube-apiserver" } else { "kube-apiserver" }.into(),

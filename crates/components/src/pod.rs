@@ -49,6 +49,15 @@ pub fn seedling_mount() -> Value {
     mount("seedling", paths::NODE_SEEDLING, true)
 }
 
+/// For what works on the node from inside a container, and writes it down.
+pub fn journal_volume() -> Value {
+    host_path("journal", paths::SERVICE_RECORDS, "DirectoryOrCreate")
+}
+
+pub fn journal_mount() -> Value {
+    mount("journal", paths::SERVICE_RECORDS, false)
+}
+
 /// Where the resources of a component lie on the host.
 pub fn resources_volume(place: Place, pod_configmap: &str) -> Value {
     match place {

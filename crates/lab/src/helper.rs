@@ -34,7 +34,7 @@ pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabE
         }
     };
     let hint = format!("read {}", lab.helper_log().display());
-    let condition = Condition::new("the helper to listen", Duration::from_secs(15), hint);
+    let condition = Condition::within("the helper to listen", Duration::from_secs(15), hint);
     let config = lab.helper_config();
     // Our own child is asked itself: one that is becoming another program has no arguments for a moment.
     let mut ended = || match &mut started {

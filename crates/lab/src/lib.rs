@@ -22,7 +22,7 @@ pub use boot_chain::{Position, boot_chain};
 pub use down::down;
 pub use seed::seed;
 pub use spec::{HELPER, LabSpec, check_name, default_inventory};
-pub use status::{NodeStatus, Status, read_events, status};
+pub use status::{NodeStatus, Open, Status, open, read_events, status};
 pub use store::{Lab, Labs, Record};
 pub use up::{Options, up};
 

@@ -32,7 +32,7 @@ pub(crate) async fn end(arguments: &[&OsStr], signal: Signal) -> Result<(), LabE
         }
     }
     let hint = "see `ps` and end them by hand";
-    let condition = Condition::new("processes of the lab to end", Duration::from_secs(3), hint);
+    let condition = Condition::within("processes of the lab to end", Duration::from_secs(3), hint);
     let gone = wait_for(&condition, Duration::from_millis(20), async || {
         let left: Vec<_> = find(arguments).iter().map(|p| p.pid.to_string()).collect();
         if left.is_empty() { Probe::Met(()) } else { Probe::Unmet(format!("pid {}", left.join(", "))) }

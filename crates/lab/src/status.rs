@@ -3,12 +3,13 @@
 use crate::{Lab, LabError, Position, boot_chain, helper};
 use futures::future::try_join_all;
 use seedling_machines::{Inspection, Power};
+use seedling_steps::journal::fold;
 use seedling_types::helper::HelperEvent;
 use seedling_types::{Host, Role};
 use serde::Serialize;
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,8 +42,36 @@ pub struct NodeStatus {
     pub position: Position,
     /// Ignition has been applied; systemd has been started.
     pub first_boot_done: bool,
+    /// What is worked on, by the machine's journal.
+    pub open: Vec<Open>,
     /// For people.
     pub says: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Open {
+    pub who: String,
+    pub step: String,
+    pub since_unix_millis: i64,
+}
+
+impl fmt::Display for Open {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let seconds = (crate::probe::now() - self.since_unix_millis) / 1000;
+        write!(f, "{} is at {} for {seconds} s", self.who, self.step)
+    }
+}
+
+/// Of a machine that runs.
+pub fn open(lab: &Lab, node: &str) -> Vec<Open> {
+    let state = fold(&lab.journal(node));
+    let open = state.open().map(|(who, step)| Open {
+        who: who.into(),
+        step: step.name.clone(),
+        since_unix_millis: step.since,
+    });
+    open.collect()
 }
 
 pub async fn status(lab: &Lab) -> Result<Status, LabError> {
@@ -50,7 +79,11 @@ pub async fn status(lab: &Lab) -> Result<Status, LabError> {
     let spec = &lab.record.spec;
     let nodes = spec.inventory.hosts.iter().map(async |host| {
         let machine = lab.machine(&host.name)?;
-        Ok::<_, LabError>(node(host, machine.inspect().await?, machine.first_boot_done(), &events))
+        let mut status = node(host, machine.inspect().await?, machine.first_boot_done(), &events);
+        if status.inspection.power == Power::On {
+            status.open = open(lab, &host.name);
+        }
+        Ok::<_, LabError>(status)
     });
     let pid = helper::find(&lab.helper_config()).first().map(|p| p.pid);
     Ok(Status {
@@ -78,7 +111,7 @@ fn node(host: &Host, inspection: Inspection, first_boot_done: bool, events: &[He
         (Power::On, false) => position.explain(&host.name),
     };
     let Host { name, role, mac, address } = host.clone();
-    NodeStatus { name, role, mac, address, inspection, position, first_boot_done, says }
+    NodeStatus { name, role, mac, address, inspection, position, first_boot_done, open: vec![], says }
 }
 
 /// A line that is being written, or of a newer version, is left out.

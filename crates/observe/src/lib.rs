@@ -5,6 +5,7 @@
 
 pub mod console;
 pub mod first_boot;
+pub mod journal;
 pub mod timeline;
 pub mod wait;
 

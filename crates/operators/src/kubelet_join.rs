@@ -13,7 +13,7 @@ use kube::config::{AuthInfo, Kubeconfig};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, follow};
 use seedling_pki::{KeyAlgorithm, new_key, node_request};
-use seedling_steps::{Condition, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
 use seedling_types::paths;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -30,6 +30,13 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
     if kubeconfig.exists() {
         return Ok(());
     }
+    let journal = Journal::of(root, "kubelet-join");
+    journal.run(get_certificate(root, node, &journal)).await
+}
+
+async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<()> {
+    let at = |path: &str| root.join(path.trim_start_matches('/'));
+    let kubeconfig = at(paths::KUBELET_KUBECONFIG);
     let bootstrap = at(paths::KUBELET_BOOTSTRAP_KUBECONFIG);
     let client = seedling_cluster::connect(Some(&bootstrap)).await?;
     let pki = at(paths::KUBELET_PKI);
@@ -40,24 +47,27 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
     let taken = Condition::new(
         "the API to take the request for this node's certificate",
         PATIENCE,
-        "on the bootstrap node: journalctl -b -u bootkube.service",
-    );
-    wait_for(&taken, RETRY, async || match create_if_missing(&client, &request).await {
+        format!("curl -k 'https://{}/readyz?verbose'", server(&bootstrap)),
+    )
+    .on(node);
+    let asked = wait_for(&taken, RETRY, async || match create_if_missing(&client, &request).await {
         Ok(_) => Probe::Met(()),
         Err(e) => Probe::Unmet(e.to_string()),
-    })
-    .await?;
+    });
+    journal.step("request", asked).await?;
 
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     let issued = Condition::new(
         "this node's certificate to be issued",
         PATIENCE,
-        "where the cluster is administered: seedling csr",
-    );
+        "seedling csr (where the cluster is administered)",
+    )
+    .on(node);
     let seen =
         follow(&client, Selection::one("certificates.k8s.io/v1", "CertificateSigningRequest", None, name));
-    let certificate =
-        wait_for(&issued, Duration::from_millis(50), async || answer(seen.now().objects.get(name))).await??;
+    let answered =
+        wait_for(&issued, Duration::from_millis(50), async || answer(seen.now().objects.get(name)));
+    let certificate = journal.step("certificate", answered).await??;
 
     let pair = format!("{}\n{key}", certificate.trim_end());
     let dated = format!("kubelet-client-{}.pem", &fingerprint[..16]);
@@ -71,6 +81,13 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
     write_atomic(&kubeconfig, own_kubeconfig(&given)?, 0o600)?;
     let _ = std::fs::remove_file(pki.join(KEY));
     Ok(())
+}
+
+/// For people: where the request goes.
+fn server(kubeconfig: &Path) -> String {
+    let read = Kubeconfig::read_from(kubeconfig).ok();
+    let server = read.and_then(|k| k.clusters.first()?.cluster.as_ref()?.server.clone());
+    server.map_or_else(|| "api-int:6443".into(), |s| s.trim_start_matches("https://").to_string())
 }
 
 /// The name the kubelet itself keeps it under: it would go on with it.

@@ -1,16 +1,36 @@
 //! Every wait has a name, and gives up only when nothing moves.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::time::Instant;
 
+/// Minutes, for every wait of this process that can be configured.
+pub const NO_PROGRESS_VARIABLE: &str = "SEEDLING_NO_PROGRESS";
+
+static CONFIGURED: OnceLock<Duration> = OnceLock::new();
+
+/// Once, by whoever reads the configuration: flag, environment or ConfigMap. The first one counts.
+pub fn configure_no_progress(minutes: u32) {
+    let _ = CONFIGURED.set(Duration::from_secs(60 * u64::from(minutes.max(1))));
+}
+
+/// How long nothing may move, where it is this long by default.
+pub fn no_progress(default: Duration) -> Duration {
+    CONFIGURED.get().copied().unwrap_or(default)
+}
+
 #[derive(Clone, Debug)]
 pub struct Condition {
     pub name: String,
+    /// Where it is to be met, if in one place.
+    pub node: Option<String>,
     /// Give up when what is seen has not changed for this long.
     pub no_progress: Duration,
-    /// What a person should do next when it stays unmet.
+    /// The command a person should run next when it stays unmet.
     pub hint: String,
+    /// What changes is told by others.
+    pub quiet: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -18,20 +38,50 @@ pub enum Probe<T> {
     Met(T),
     /// What was seen instead; a change of this text counts as progress.
     Unmet(String),
+    /// The same, and which node keeps it from being met.
+    UnmetOn {
+        node: String,
+        seen: String,
+    },
 }
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{condition}: no progress for {}s; last seen: {last_seen}; next: {hint}", waited.as_secs())]
+#[error("{}{condition}: no progress for {}s{}; last seen: {last_seen}; next: {hint}", in_stage(.stage), waited.as_secs(), on_node(.node))]
 pub struct Unmet {
+    /// Of bootkube, where it is one of its stages that waited.
+    pub stage: Option<String>,
     pub condition: String,
+    pub node: Option<String>,
     pub last_seen: String,
     pub waited: Duration,
     pub hint: String,
 }
 
+fn in_stage(stage: &Option<String>) -> String {
+    stage.as_ref().map(|stage| format!("stage {stage}: ")).unwrap_or_default()
+}
+
+fn on_node(node: &Option<String>) -> String {
+    node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default()
+}
+
 impl Condition {
+    /// `no_progress` is the default: see [`configure_no_progress`].
     pub fn new(name: impl Into<String>, no_progress: Duration, hint: impl Into<String>) -> Self {
-        Self { name: name.into(), no_progress, hint: hint.into() }
+        Self::within(name, self::no_progress(no_progress), hint)
+    }
+
+    /// A limit of the thing itself, which no configuration changes.
+    pub fn within(name: impl Into<String>, limit: Duration, hint: impl Into<String>) -> Self {
+        Self { name: name.into(), node: None, no_progress: limit, hint: hint.into(), quiet: false }
+    }
+
+    pub fn quiet(self) -> Self {
+        Self { quiet: true, ..self }
+    }
+
+    pub fn on(self, node: impl Into<String>) -> Self {
+        Self { node: Some(node.into()), ..self }
     }
 }
 
@@ -42,21 +92,26 @@ pub async fn wait_for<T>(
     mut probe: impl AsyncFnMut() -> Probe<T>,
 ) -> Result<T, Unmet> {
     let mut last_seen = String::new();
+    let mut last_node = condition.node.clone();
     let mut last_change = Instant::now();
     loop {
-        match probe().await {
+        let (node, seen) = match probe().await {
             Probe::Met(value) => return Ok(value),
-            Probe::Unmet(seen) if seen != last_seen => {
-                tracing::info!("waiting for {}: {seen}", condition.name);
-                last_seen = seen;
-                last_change = Instant::now();
+            Probe::Unmet(seen) => (condition.node.clone(), seen),
+            Probe::UnmetOn { node, seen } => (Some(node), seen),
+        };
+        if seen != last_seen || node != last_node {
+            match condition.quiet {
+                false => tracing::info!("waiting for {}: {seen}", condition.name),
+                true => tracing::debug!("waiting for {}: {seen}", condition.name),
             }
-            Probe::Unmet(_) => {}
+            (last_node, last_seen) = (node, seen);
+            last_change = Instant::now();
         }
         let waited = last_change.elapsed();
         if waited >= condition.no_progress {
             let Condition { name, hint, .. } = condition.clone();
-            return Err(Unmet { condition: name, last_seen, waited, hint });
+            return Err(Unmet { stage: None, condition: name, node: last_node, last_seen, waited, hint });
         }
         tokio::time::sleep(poll).await;
     }
@@ -90,5 +145,24 @@ mod tests {
             wait_for(&condition, Duration::from_secs(1), async || Probe::<()>::Unmet("2 of 3".into()));
         let error = unmet.await.unwrap_err();
         assert_eq!(error.to_string(), "the thing: no progress for 5s; last seen: 2 of 3; next: look at it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_the_stage_and_the_node_that_stands_still() {
+        let mut n = 0;
+        let condition = condition().on("bootstrap");
+        let unmet = wait_for(&condition, Duration::from_secs(1), async || {
+            n += 1;
+            match n {
+                1 => Probe::<()>::Unmet("nothing".into()),
+                _ => Probe::UnmetOn { node: "master-2".into(), seen: "no pod".into() },
+            }
+        });
+        let mut error = unmet.await.unwrap_err();
+        error.stage = Some("cb-bootstrap".into());
+        assert_eq!(
+            error.to_string(),
+            "stage cb-bootstrap: the thing: no progress for 5s on master-2; last seen: no pod; next: look at it"
+        );
     }
 }

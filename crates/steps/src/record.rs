@@ -1,6 +1,7 @@
-//! Service records, `/var/log/openshift/<service>.json`: one JSON array, rewritten atomically, in upstream's format.
+//! Service records, `/var/log/openshift/<service>.json`: one JSON array, in upstream's format, as a view of the journal.
 
-use crate::write_atomic;
+use crate::journal::{Event, Journal, Line};
+use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,96 +68,117 @@ pub fn stage_seconds(entries: &[Entry]) -> Vec<(String, f64)> {
     took
 }
 
-/// Appends entries; what an earlier run wrote is kept.
+/// A service's record, as the journal has it. A stage that a killed run left open is closed as failed when the service starts again.
+/// Parts of stages are the journal's own: upstream's readers know stages only.
+pub fn record(lines: &[Line], service: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut open: Option<&str> = None;
+    let whole = |line: &&Line| line.who == service && line.step.as_ref().is_none_or(|s| !s.contains('/'));
+    for line in lines.iter().filter(whole) {
+        let mut push = |phase, stage: Option<&str>, error: Option<&str>| {
+            let mut entry = entry(line.unix_millis(), phase, stage);
+            if matches!(phase, Phase::StageEnd | Phase::ServiceEnd) {
+                entry.result = Some(if error.is_some() { Result::Failure } else { Result::Success });
+            }
+            entry.error_message = error.map(str::to_string);
+            if line.event == Event::Skipped {
+                entry.note.clone_from(&line.note);
+            }
+            entries.push(entry);
+        };
+        let stage = line.step.as_deref();
+        let error = (line.event == Event::Failed).then(|| line.note.as_deref().unwrap_or("failed"));
+        match (stage, line.event) {
+            (None, Event::Begin) => {
+                if let Some(stage) = open.take() {
+                    push(Phase::StageEnd, Some(stage), Some("interrupted"));
+                    push(Phase::ServiceEnd, None, Some("interrupted"));
+                }
+                push(Phase::ServiceStart, None, None);
+            }
+            (None, _) => push(Phase::ServiceEnd, None, error),
+            (Some(_), Event::Begin) => {
+                open = stage;
+                push(Phase::StageStart, stage, None);
+            }
+            (Some(_), _) => {
+                // What had nothing to do was never begun.
+                if open.take().is_some() {
+                    push(Phase::StageEnd, stage, error);
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// A service's lines in the journal, and its record as a view of them: `/var/log/openshift/<service>.json`.
 pub struct Recorder {
-    path: PathBuf,
-    entries: Vec<Entry>,
+    journal: Journal,
+    view: PathBuf,
 }
 
 impl Recorder {
-    /// Opens the record of a service and writes `service start`. A stage that a killed run left open is closed as failed.
-    pub fn start(dir: &Path, service: &str) -> io::Result<Self> {
-        let path = dir.join(format!("{service}.json"));
-        let entries = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(e),
-        };
-        let mut recorder = Self { path, entries };
-        if let Some(stage) = recorder.open_stage() {
-            recorder.push(
-                Phase::StageEnd,
-                Some(&stage),
-                Some(Result::Failure),
-                Some("interrupted".into()),
-            )?;
-            recorder.push(Phase::ServiceEnd, None, Some(Result::Failure), Some("interrupted".into()))?;
-        }
-        recorder.push(Phase::ServiceStart, None, None, None)?;
+    /// `root` is `/` on a node.
+    pub fn start(root: &Path, service: &str) -> io::Result<Self> {
+        let view = root.join(paths::SERVICE_RECORDS.trim_start_matches('/')).join(format!("{service}.json"));
+        let recorder = Self { journal: Journal::of(root, service), view };
+        recorder.journal.start()?;
+        recorder.show()?;
         Ok(recorder)
     }
 
-    pub fn stage_start(&mut self, stage: &str) -> io::Result<()> {
-        self.push(Phase::StageStart, Some(stage), None, None)
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
-    pub fn stage_end(&mut self, stage: &str, error: Option<String>) -> io::Result<()> {
-        self.push(Phase::StageEnd, Some(stage), Some(result(&error)), error)
+    pub fn stage_start(&self, stage: &str) -> io::Result<()> {
+        self.append(Some(stage), Event::Begin, None)
+    }
+
+    pub fn stage_end(&self, stage: &str, error: Option<String>) -> io::Result<()> {
+        self.append(Some(stage), ended(&error), error)
     }
 
     /// The stage succeeded without work, for a reason worth keeping.
-    pub fn stage_skipped(&mut self, stage: &str, note: &str) -> io::Result<()> {
-        let mut entry = entry(Phase::StageEnd, Some(stage), Some(Result::Success), None);
-        entry.note = Some(note.into());
-        self.append(entry)
+    pub fn stage_skipped(&self, stage: &str, note: &str) -> io::Result<()> {
+        self.append(Some(stage), Event::Skipped, Some(note.into()))
     }
 
-    pub fn service_end(&mut self, error: Option<String>) -> io::Result<()> {
-        self.push(Phase::ServiceEnd, None, Some(result(&error)), error)
+    pub fn service_end(&self, error: Option<String>) -> io::Result<()> {
+        self.append(None, ended(&error), error)
     }
 
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    fn append(&self, stage: Option<&str>, event: Event, note: Option<String>) -> io::Result<()> {
+        self.journal.append(&Line { note, ..Line::now(self.journal.who(), stage, event) })?;
+        self.show()
     }
 
-    fn open_stage(&self) -> Option<String> {
-        let last =
-            self.entries.iter().rev().find(|e| matches!(e.phase, Phase::StageStart | Phase::StageEnd))?;
-        (last.phase == Phase::StageStart).then(|| last.stage.clone()).flatten()
-    }
-
-    fn push(
-        &mut self,
-        phase: Phase,
-        stage: Option<&str>,
-        result: Option<Result>,
-        error_message: Option<String>,
-    ) -> io::Result<()> {
-        self.append(entry(phase, stage, result, error_message))
-    }
-
-    fn append(&mut self, entry: Entry) -> io::Result<()> {
-        self.entries.push(entry);
-        write_atomic(&self.path, serde_json::to_vec_pretty(&self.entries)?, 0o644)
+    /// Whole or not at all, but not waited for: it can be made again.
+    fn show(&self) -> io::Result<()> {
+        let record = record(&self.journal.read()?, self.journal.who());
+        let temporary = self.view.with_extension("json.tmp");
+        std::fs::write(&temporary, serde_json::to_vec_pretty(&record)?)?;
+        std::fs::rename(temporary, &self.view)
     }
 }
 
-fn entry(phase: Phase, stage: Option<&str>, result: Option<Result>, error_message: Option<String>) -> Entry {
-    let now = OffsetDateTime::now_utc();
+fn ended(error: &Option<String>) -> Event {
+    if error.is_some() { Event::Failed } else { Event::End }
+}
+
+fn entry(unix_millis: i64, phase: Phase, stage: Option<&str>) -> Entry {
+    let at = OffsetDateTime::from_unix_timestamp(unix_millis.div_euclid(1000));
     Entry {
-        timestamp: timestamp(now),
+        timestamp: timestamp(at.unwrap_or(OffsetDateTime::UNIX_EPOCH)),
         phase,
         stage: stage.map(str::to_string),
-        result,
+        result: None,
         error_line: None,
-        error_message,
+        error_message: None,
         note: None,
-        unix_millis: i64::try_from(now.unix_timestamp_nanos() / 1_000_000).ok(),
+        unix_millis: Some(unix_millis),
     }
-}
-
-fn result(error: &Option<String>) -> Result {
-    if error.is_some() { Result::Failure } else { Result::Success }
 }
 
 fn timestamp(now: OffsetDateTime) -> String {
@@ -170,31 +192,36 @@ mod tests {
 
     #[test]
     fn a_killed_run_is_closed_and_kept() {
-        let dir = std::env::temp_dir().join(format!("seedling-record-{}", std::process::id()));
-        let mut first = Recorder::start(&dir, "bootkube").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let first = Recorder::start(dir.path(), "bootkube").unwrap();
         first.stage_start("etcd-bootstrap").unwrap();
+        first.journal().begin("etcd-bootstrap/certificates").unwrap();
         drop(first);
-        let second = Recorder::start(&dir, "bootkube").unwrap();
-        let phases: Vec<_> = second.entries().iter().map(|e| (e.phase, e.result)).collect();
+        let second = Recorder::start(dir.path(), "bootkube").unwrap();
+        second.stage_start("cco-bootstrap").unwrap();
+        second.stage_skipped("cco-bootstrap", "not in the payload").unwrap();
+        second.service_end(None).unwrap();
+        let view = std::fs::read(dir.path().join("var/log/openshift/bootkube.json")).unwrap();
+        let entries: Vec<Entry> = serde_json::from_slice(&view).unwrap();
+        let phases: Vec<_> = entries.iter().map(|e| (e.phase, e.result, e.note.as_deref())).collect();
         assert_eq!(
             phases,
             [
-                (Phase::ServiceStart, None),
-                (Phase::StageStart, None),
-                (Phase::StageEnd, Some(Result::Failure)),
-                (Phase::ServiceEnd, Some(Result::Failure)),
-                (Phase::ServiceStart, None),
+                (Phase::ServiceStart, None, None),
+                (Phase::StageStart, None, None),
+                (Phase::StageEnd, Some(Result::Failure), None),
+                (Phase::ServiceEnd, Some(Result::Failure), None),
+                (Phase::ServiceStart, None, None),
+                (Phase::StageStart, None, None),
+                (Phase::StageEnd, Some(Result::Success), Some("not in the payload")),
+                (Phase::ServiceEnd, Some(Result::Success), None),
             ]
         );
-        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
     fn seconds_of_a_stage_add_up_over_a_restart() {
-        let at = |phase, stage: &str, millis| Entry {
-            unix_millis: Some(millis),
-            ..entry(phase, Some(stage), None, None)
-        };
+        let at = |phase, stage: &str, millis| entry(millis, phase, Some(stage));
         let entries = [
             at(Phase::StageStart, "a", 0),
             at(Phase::StageEnd, "a", 500),

@@ -17,6 +17,8 @@ pub const KUBELET_PKI: &str = "/var/lib/kubelet/pki";
 pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet.conf";
 pub const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 pub const ETCD_DATA: &str = "/var/lib/etcd";
+/// What was done on this node, step by step; the service records are made of it.
+pub const JOURNAL: &str = "/var/log/openshift/journal.jsonl";
 /// Service records, one JSON array a service.
 pub const SERVICE_RECORDS: &str = "/var/log/openshift";
 /// Node software that Ignition fetches: kubelet, crictl, kubectl, containerd, seedling.

@@ -5,7 +5,8 @@ use anyhow::{Context as _, Result};
 use kube::Client;
 use seedling_cluster::operator_status::said_available;
 use seedling_cluster::{Cache, create_if_missing, get};
-use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic, write_atomic_if_changed};
+use seedling_steps::journal::fold;
+use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic_if_changed};
 use seedling_types::names::{NS_CVO, NS_KAS, NS_KCM, NS_SCHEDULER};
 use seedling_types::{paths, ports};
 use serde_json::{Value, json};
@@ -44,17 +45,20 @@ const BEFORE_LEAVING: &[&str] = &["machine-approver", "machine-config"];
 const CLIENTS: &[&str] =
     &["bootstrap-pod.yaml", "kube-controller-manager-pod.yaml", "kube-scheduler-pod.yaml"];
 const API_SERVER: &str = "kube-apiserver-pod.yaml";
+/// The part of the stage after which there is no way back.
+const HANDED_OVER: &str = "cb-bootstrap/hand-over";
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Starting cluster-bootstrap...");
-    let leaving = c.dir("cb-bootstrap.leaving");
-    if !leaving.exists() {
-        start_control_plane(c)?;
-        wait_for_api(c).await?;
+    let journal = &c.journal;
+    if !fold(&journal.read()?).is_done(journal.who(), HANDED_OVER) {
+        journal.step("cb-bootstrap/start", async { start_control_plane(c) }).await?;
+        journal.step("cb-bootstrap/api", wait_for_api(c)).await?;
         let client = seedling_cluster::connect(Some(&c.loopback_kubeconfig())).await?;
         println!("Applying cluster manifests...");
-        let create = async { apply::create_all(&client, &c.dir("manifests")).await };
-        let masters = wait_for_masters(&client, c);
+        let manifests = c.dir("manifests");
+        let create = journal.step("cb-bootstrap/manifests", apply::create_all(&client, &manifests));
+        let masters = journal.step("cb-bootstrap/masters", wait_for_masters(&client, c));
         let grow = async { tokio::try_join!(create, masters) };
         // Done or not, it never holds the bring-up up.
         let lead = async {
@@ -68,7 +72,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         }
         event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
         // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.
-        write_atomic(&leaving, "", 0o644)?;
+        journal.end(HANDED_OVER)?;
     }
     tear_down(c).await?;
     Ok(Outcome::Done)
@@ -102,8 +106,9 @@ async fn wait_for_api(c: &Context) -> Result<()> {
     let condition = Condition::new(
         "the API on localhost:6443 to answer",
         NO_PROGRESS,
-        "crictl ps -a --name kube-apiserver; crictl logs of the last one",
-    );
+        "crictl logs --tail 20 $(crictl ps -a -q --name '^kube-apiserver$' | head -n 1)",
+    )
+    .on(&c.node);
     wait_for(&condition, Duration::from_millis(100), async || {
         match http.get(&url).timeout(Duration::from_secs(2)).send().await {
             Ok(_) => Probe::Met(()),
@@ -124,10 +129,11 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
     let condition = Condition::new(
         "the masters' own control plane",
         NO_PROGRESS,
-        "kubectl get clusteroperators; kubectl get nodes,csr; on a silent master: seedling lab logs <node>",
+        format!("kubectl --kubeconfig={} get clusteroperators,nodes,csr", c.kubeconfig().display()),
     );
     let highly_available = c.config.control_plane_replicas >= 3;
     let cache = &Cache::new(client);
+    let masters: Vec<String> = c.inventory.masters().iter().map(|m| m.name.clone()).collect();
     wait_for(&condition, POLL, async || {
         let mut unmet = Vec::new();
         for (namespace, prefix) in REQUIRED_PODS {
@@ -153,11 +159,36 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
                 unmet.push(format!("{name} not available"));
             }
         }
-        if unmet.is_empty() { Probe::Met(()) } else { Probe::Unmet(unmet.join(", ")) }
+        if unmet.is_empty() {
+            return Probe::Met(());
+        }
+        let seen = unmet.join(", ");
+        match slowest_master(cache, &masters).await {
+            Some(node) => Probe::UnmetOn { node, seen },
+            None => Probe::Unmet(seen),
+        }
     })
     .await?;
     println!("All self-hosted control plane components successfully started");
     Ok(())
+}
+
+/// The first master without a Node, else the first whose Node is not ready.
+async fn slowest_master(cache: &Cache, masters: &[String]) -> Option<String> {
+    let mut not_ready = None;
+    for master in masters {
+        match cache.get("v1", "Node", None, master).await.ok()? {
+            None => return Some(master.clone()),
+            Some(node) if !is_ready(&node) => _ = not_ready.get_or_insert(master),
+            Some(_) => {}
+        }
+    }
+    not_ready.cloned()
+}
+
+fn is_ready(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
 }
 
 async fn pod_status(cache: &Cache, namespace: &str, prefix: &str) -> String {
@@ -166,15 +197,10 @@ async fn pod_status(cache: &Cache, namespace: &str, prefix: &str) -> String {
         Err(_) => return "Unknown".into(),
     };
     let named = pods.iter().filter(|p| p["metadata"]["name"].as_str().is_some_and(|n| n.starts_with(prefix)));
-    let status = |pod: &Value| {
-        let ready = pod["status"]["conditions"].as_array().is_some_and(|conditions| {
-            conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
-        });
-        match (pod["status"]["phase"].as_str().unwrap_or("Unknown"), ready) {
-            ("Running", true) => "Ready".to_string(),
-            ("Running", false) => "RunningNotReady".to_string(),
-            (phase, _) => phase.to_string(),
-        }
+    let status = |pod: &Value| match (pod["status"]["phase"].as_str().unwrap_or("Unknown"), is_ready(pod)) {
+        ("Running", true) => "Ready".to_string(),
+        ("Running", false) => "RunningNotReady".to_string(),
+        (phase, _) => phase.to_string(),
     };
     let mut statuses: Vec<_> = named.map(status).collect();
     statuses.sort_by_key(|s| s != "Ready");
@@ -213,12 +239,25 @@ async fn event(client: &Client, name: &str, message: &str) -> Result<()> {
 /// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
 async fn tear_down(c: &Context) -> Result<()> {
     println!("Tearing down temporary bootstrap control plane...");
+    c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
+    c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;
+    match std::fs::remove_dir_all(c.path(paths::BOOTSTRAP_SECRETS)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+async fn stop_clients(c: &Context) -> Result<()> {
     for name in CLIENTS {
         remove(c, name)?;
     }
     for container in ["cluster-version-operator", "kube-controller-manager", "kube-scheduler"] {
-        gone(container).await?;
+        gone(&c.node, container).await?;
     }
+    Ok(())
+}
+
+async fn stop_api_server(c: &Context) -> Result<()> {
     if c.path(paths::STATIC_PODS).join(API_SERVER).exists() {
         let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
         for lease in ["kube-controller-manager", "kube-scheduler"] {
@@ -227,11 +266,7 @@ async fn tear_down(c: &Context) -> Result<()> {
         event(&client, "bootstrap-finished", "Bootstrap control plane teardown complete").await?;
         remove(c, API_SERVER)?;
     }
-    gone("kube-apiserver").await?;
-    match std::fs::remove_dir_all(c.path(paths::BOOTSTRAP_SECRETS)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
+    gone(&c.node, "kube-apiserver").await
 }
 
 fn remove(c: &Context, manifest: &str) -> Result<()> {
@@ -242,12 +277,13 @@ fn remove(c: &Context, manifest: &str) -> Result<()> {
 }
 
 /// The kubelet stopped the container; asked of the runtime, since a standalone kubelet tells no API.
-async fn gone(container: &str) -> Result<()> {
+async fn gone(node: &str, container: &str) -> Result<()> {
     let condition = Condition::new(
         format!("container {container} to stop"),
         Duration::from_secs(180),
-        format!("crictl ps --name {container}; journalctl -u kubelet.service"),
-    );
+        format!("crictl ps --name {container}; journalctl -n 20 -u kubelet.service"),
+    )
+    .on(node);
     wait_for(&condition, POLL, async || {
         let args = ["ps", "--quiet", "--state", "running", "--name", &format!("^{container}$")];
         let output = tokio::process::Command::new("crictl").args(args).output().await;

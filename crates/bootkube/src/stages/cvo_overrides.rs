@@ -4,6 +4,7 @@ use crate::{Context, Outcome};
 use anyhow::{Context as _, Result};
 use kube::api::{Patch, PatchParams};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
+use seedling_types::ports;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     let condition = Condition::new(
         "ClusterVersion version to take the original overrides",
         Duration::from_secs(600),
-        "look at the API behind the load balancer: curl -k https://api-int:6443/readyz?verbose",
+        format!("curl -k 'https://{}:{}/readyz?verbose'", c.config.domain.api_int(), ports::API),
     );
     wait_for(&condition, Duration::from_millis(500), async || {
         let patched = async {

@@ -1,7 +1,7 @@
 //! Stage 6: etcd's certificates for the whole inventory, and the first member, which starts at once.
 
 use super::{config_map, namespace, secret, tls_secret};
-use crate::{Context, Outcome};
+use crate::{Context, Outcome, identity};
 use anyhow::{Context as _, Result};
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
@@ -43,15 +43,19 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     c.write(&c.dir("tls/etcd-client.key"), &certs.client.key, 0o600)?;
     manifests(c, &certs)?;
 
-    write_config(c, &config(c))?;
+    write_config(c, &config(c)?)?;
     c.start_pod("etcd-member-pod.yaml", &etcd::bootstrap_pod(&c.release)?)?;
     Ok(Outcome::Done)
 }
 
-/// Of a cluster with this one member.
-pub fn config(c: &Context) -> Value {
+/// Of a cluster with this one member. Once it was founded, an etcd that finds no data finds nobody to join either, and does not
+/// start: it cannot found a second one. The token makes members of another cluster strangers, whatever their addresses.
+pub fn config(c: &Context) -> Result<Value> {
     let member = (etcd::BOOTSTRAP_MEMBER.to_string(), c.address);
-    etcd::config(&member.0, member.1, std::slice::from_ref(&member), true, Place::Bootstrap)
+    let new = !identity::is_founded(c)?;
+    let mut config = etcd::config(&member.0, member.1, std::slice::from_ref(&member), new, Place::Bootstrap);
+    config["initial-cluster-token"] = json!(c.identity.infra_id);
+    Ok(config)
 }
 
 pub fn write_config(c: &Context, config: &Value) -> Result<()> {

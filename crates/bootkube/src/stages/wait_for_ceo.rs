@@ -21,7 +21,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     let condition = Condition::new(
         "Etcd cluster to report EtcdRunningInCluster",
         Duration::from_secs(1800),
-        "kubectl get etcd cluster -o yaml; kubectl -n openshift-etcd get pods -o wide",
+        format!("kubectl --kubeconfig={} -n openshift-etcd get pods -o wide", c.kubeconfig().display()),
     );
     wait_for(&condition, Duration::from_millis(250), async || {
         match seedling_cluster::get(&client, "operator.openshift.io/v1", "Etcd", None, "cluster").await {

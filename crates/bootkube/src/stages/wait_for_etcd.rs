@@ -1,7 +1,7 @@
 //! Stage 16: etcd answers before an API server is started on it.
 
 use super::etcd_bootstrap;
-use crate::{Context, Outcome, quorum};
+use crate::{Context, Outcome, identity, quorum};
 use anyhow::Result;
 use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
@@ -10,9 +10,6 @@ use seedling_types::{paths, ports};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Written when etcd had a leader for the first time. Before that nobody can have written anything to it: the API server
-/// is started in a later stage.
-const FOUNDED: &str = "etcd-founded";
 /// Much more than etcd needs. Too short a time costs a restart, no data.
 const FOUNDS_WITHIN: Duration = Duration::from_secs(15);
 /// An etcd without a leader listens, but accepts nobody.
@@ -23,7 +20,7 @@ pub const STAGE: Stage = Stage {
     done: None,
     why: "an API server that finds no etcd gives up after 20 s and is started again ever more slowly",
     reads: &["tls/etcd-client.*"],
-    writes: &["etcd-founded"],
+    writes: &["the journal: which etcd cluster was founded", "/var/lib/etcd/cluster.json"],
     check: "etcd on localhost:2379 has a leader",
 };
 
@@ -34,40 +31,45 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     let condition = Condition::new(
         "etcd on localhost:2379 to have a leader",
         Duration::from_secs(600),
-        "crictl ps -a --name etcd; crictl logs of the last one",
-    );
-    let founded = c.dir(FOUNDED);
+        "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
+    )
+    .on(&c.node);
+    let founded = identity::is_founded(c)?;
     let mut patience = Patience { since: Instant::now(), lasts: FOUNDS_WITHIN };
     let has_leader = wait_for(&condition, Duration::from_millis(100), async || {
         let seen = match timeout(ANSWERS_WITHIN, leader(&endpoints, &tls)).await {
-            Ok(Ok(true)) => return Probe::Met(()),
-            Ok(Ok(false)) => "no leader".into(),
+            Ok(Ok(Some(cluster))) => return Probe::Met(cluster),
+            Ok(Ok(None)) => "no leader".into(),
             Ok(Err(e)) => e.to_string(),
             Err(_) => format!("no answer for {ANSWERS_WITHIN:?}"),
         };
-        if !founded.exists() && patience.is_over() {
+        if !founded && patience.is_over() {
             return Probe::Unmet(found_anew(c).await);
         }
         Probe::Unmet(seen)
     });
     // Founded by an earlier run: its majority may be lost since, or a restore was under way when that run was killed.
     let restores = async {
-        if !founded.exists() {
-            return std::future::pending().await;
+        if founded {
+            quorum::watch_over(c, None).await;
         }
-        quorum::watch_over(c, None).await
+        std::future::pending().await
     };
-    tokio::select! {
+    let cluster = tokio::select! {
         met = has_leader => met?,
-        () = restores => {}
-    }
-    c.write(&founded, "", 0o600)?;
+        never = restores => never,
+    };
+    identity::settle_founded(c, cluster)?;
+    // It matters when etcd starts without data.
+    etcd_bootstrap::write_config(c, &etcd_bootstrap::config(c)?)?;
     println!("etcd cluster up.");
     Ok(Outcome::Done)
 }
 
-async fn leader(endpoints: &[String], tls: &EtcdTls) -> Result<bool, ClusterError> {
-    Ok(Etcd::connect(endpoints, tls).await?.status().await?.leader != 0)
+/// The cluster's number, if it has one.
+async fn leader(endpoints: &[String], tls: &EtcdTls) -> Result<Option<u64>, ClusterError> {
+    let status = Etcd::connect(endpoints, tls).await?.status().await?;
+    Ok((status.leader != 0).then_some(status.cluster))
 }
 
 /// Each try longer than the one before: on a slow machine it is etcd that needs the time.

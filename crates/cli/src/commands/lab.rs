@@ -89,6 +89,8 @@ pub enum LabCommand {
         #[arg(short, long)]
         follow: bool,
     },
+    /// Show what was done on the machines, step by step: boot, bootkube, installers, etcd's members
+    Journal(super::journal::LabJournalArgs),
     /// Run a command on a machine; its exit code is ours
     Exec {
         #[command(flatten)]
@@ -172,6 +174,7 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
                 }
             }
         }
+        LabCommand::Journal(args) => super::journal::of_lab(args)?,
         LabCommand::Exec { lab, node, command } => {
             let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
             enter(&labs.open(&lab.name)?.machine(&node)?, &command, tty).await?;
@@ -247,7 +250,7 @@ fn print_status(status: &Status) {
         "{:<14} {:<10} {:<16} {:<6} {:>8} {:>9}  WHERE",
         "NAME", "ROLE", "ADDRESS", "POWER", "CPU", "MEMORY"
     );
-    for NodeStatus { name, role, address, inspection, says, .. } in &status.nodes {
+    for NodeStatus { name, role, address, inspection, says, open, .. } in &status.nodes {
         let power = match inspection.power {
             Power::On => "on",
             Power::Off => "off",
@@ -256,7 +259,11 @@ fn print_status(status: &Status) {
         let cpu = format!("{:.1} s", inspection.usage.cpu_seconds);
         let memory = format!("{} MB", inspection.usage.memory_bytes >> 20);
         let address = address.to_string();
-        println!("{name:<14} {:<10} {address:<16} {power:<6} {cpu:>8} {memory:>9}  {says}", role.as_str());
+        let at: String = open.iter().map(|o| format!("; {o}")).collect();
+        println!(
+            "{name:<14} {:<10} {address:<16} {power:<6} {cpu:>8} {memory:>9}  {says}{at}",
+            role.as_str()
+        );
     }
 }
 

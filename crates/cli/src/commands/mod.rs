@@ -12,6 +12,7 @@ pub mod gather;
 pub mod graph;
 pub mod helper;
 pub mod init;
+pub mod journal;
 pub mod kubectl;
 pub mod lab;
 mod log;

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use seedling_observe::first_boot;
 use seedling_operators::{admission, etcd, kubelet_join, machine_approver, machine_config, static_pod};
+use seedling_steps::Journal;
 use seedling_types::{Inventory, paths};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
         NodeCommand::Bootkube => seedling_bootkube::run(Path::new(ROOT)).await,
         NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
         NodeCommand::ReportProgress => seedling_bootkube::report_progress(Path::new(ROOT)).await,
-        NodeCommand::ApproveCsr => approve_csr().await,
+        NodeCommand::ApproveCsr => Journal::of(Path::new(ROOT), "approve-csr").run(approve_csr()).await,
         NodeCommand::Installer(a) => {
             let client = seedling_cluster::connect(None).await?;
             let args = static_pod::InstallerArgs {
@@ -130,7 +131,10 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
         }
         NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
-        NodeCommand::FirstBoot { helper } => first_boot(&helper).await,
+        NodeCommand::FirstBoot { helper } => {
+            let journal = Journal::of(Path::new(ROOT), "first-boot");
+            journal.run(journal.step("disk-and-clock", first_boot(&helper))).await
+        }
         NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new("/"), &node).await,
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             let tls = Path::new(paths::MCS_TLS);

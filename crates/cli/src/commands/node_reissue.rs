@@ -15,6 +15,8 @@ pub enum MachineCommand {
     /// Write a new pointer config for a machine, with a new token; from then on the old one is worth nothing, and one new key may
     /// ask for the node's certificate
     Reissue(ReissueArgs),
+    /// On a node: show what was done on it, step by step
+    Journal(super::journal::NodeJournalArgs),
 }
 
 #[derive(Args)]
@@ -29,7 +31,10 @@ pub struct ReissueArgs {
 }
 
 pub async fn run(command: MachineCommand) -> Result<()> {
-    let MachineCommand::Reissue(args) = command;
+    let args = match command {
+        MachineCommand::Reissue(args) => args,
+        MachineCommand::Journal(args) => return super::journal::of_node(args),
+    };
     let client = args.cluster.connect().await?;
     let read = async |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
         get(&client, api_version, kind, namespace, name)

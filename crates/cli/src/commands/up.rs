@@ -8,7 +8,8 @@ use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::BringUp as Times;
 use seedling_lab::{Lab, Labs};
 use seedling_observe::first_boot::{self, FirstBoot};
-use seedling_steps::{Condition, Phase, Probe, stage_seconds, wait_for, write_atomic};
+use seedling_steps::journal::fold;
+use seedling_steps::{Condition, Probe, stage_seconds, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory, Role};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -168,12 +169,15 @@ impl BringUp {
         what: &str,
         ask: impl AsyncFn(&kube::Client) -> Result<Option<String>>,
     ) -> Result<()> {
-        let condition = Condition::new(what, NO_PROGRESS, "seedling lab status; seedling lab logs NODE");
+        // The milestones tell; what the machines are at in between is in `lab status` and `lab journal`.
+        let hint = format!("seedling lab journal --name {}", self.lab.record.spec.name);
+        let condition = Condition::new(what, NO_PROGRESS, hint).quiet();
         let (client, lab) = (self.client.clone(), &self.lab);
+        let mut at_work = AtWork::default();
         let met = wait_for(&condition, POLL, async || match ask(&client).await {
             Ok(Some(seen)) => Probe::Met(seen),
-            Ok(None) => Probe::Unmet(stage(lab)),
-            Err(e) => Probe::Unmet(format!("{} ({e:#})", stage(lab))),
+            Ok(None) => Probe::Unmet(at_work.look(lab)),
+            Err(e) => Probe::Unmet(format!("{} ({e:#})", at_work.look(lab))),
         })
         .await;
         match met {
@@ -198,19 +202,30 @@ impl BringUp {
     }
 }
 
-/// What bootkube is at.
-fn stage(lab: &Lab) -> String {
-    let record = || -> Option<String> {
-        let entries = lab.bootkube_record();
-        let last = entries.last()?;
-        Some(match (last.phase, &last.stage) {
-            (Phase::StageStart, Some(stage)) => format!("bootkube is at {stage}"),
-            (Phase::ServiceEnd, _) => "bootkube has ended".into(),
-            (_, Some(stage)) => format!("bootkube has done {stage}"),
-            _ => "bootkube has started".into(),
-        })
-    };
-    record().unwrap_or_else(|| "bootkube has not started".into())
+/// What the machines are at, said anew only when one of them has come further: a step that is tried again and again does not count.
+#[derive(Default)]
+struct AtWork {
+    progress: Vec<(usize, usize)>,
+    says: String,
+}
+
+impl AtWork {
+    fn look(&mut self, lab: &Lab) -> String {
+        let hosts = &lab.record.spec.inventory.hosts;
+        let states: Vec<_> = hosts.iter().map(|h| (&h.name, fold(&lab.journal(&h.name)))).collect();
+        let progress: Vec<_> = states.iter().map(|(_, state)| state.progress()).collect();
+        if self.progress != progress {
+            let open = states.iter().flat_map(|(node, state)| {
+                state.open().map(move |(who, step)| format!("{node}: {who} is at {}", step.name))
+            });
+            self.says = open.collect::<Vec<_>>().join(", ");
+            self.progress = progress;
+        }
+        match self.says.is_empty() {
+            true => "nothing is written down as being worked on".into(),
+            false => self.says.clone(),
+        }
+    }
 }
 
 /// Where each machine's boot stands, for the message of a failed bring-up.

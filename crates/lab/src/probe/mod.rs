@@ -118,7 +118,7 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     let watcher = tokio::spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), told));
     while tasks.join_next().await.is_some() {}
     // What it has not told by then is missing, and the report says so.
-    let condition = Condition::new("the watch to tell of every write", TOLD_WITHIN, "see the report");
+    let condition = Condition::within("the watch to tell of every write", TOLD_WITHIN, "see the report");
     let _ = wait_for(&condition, Duration::from_millis(50), async || match shared.untold() {
         0 => Probe::Met(()),
         _ => Probe::Unmet("not all yet".into()),
@@ -137,7 +137,7 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
 async fn first_answer(options: &Options) -> Result<(), ProbeError> {
     let client = connect_without_retries(&options.kubeconfig).await?;
     let hint = "seedling lab status; is this the kubeconfig of the cluster?";
-    let condition = Condition::new("the API to be ready", options.first_answer_within, hint);
+    let condition = Condition::within("the API to be ready", options.first_answer_within, hint);
     wait_for(&condition, Duration::from_millis(100), async || match ready(&client).await {
         Ok(()) => Probe::Met(()),
         Err(_) => Probe::Unmet("no readyz yet".into()),
@@ -163,7 +163,7 @@ async fn ready(client: &kube::Client) -> Result<(), String> {
 /// Asked anew until there is an answer: this is the count, not a probe.
 async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
     let maps: Api<ConfigMap> = Api::namespaced(connect_without_retries(kubeconfig).await?, NAMESPACE);
-    let condition = Condition::new("what was written to be counted", COUNT_WITHIN, "seedling lab status");
+    let condition = Condition::within("what was written to be counted", COUNT_WITHIN, "seedling lab status");
     let counted = wait_for(&condition, Duration::from_millis(500), async || {
         match tokio::time::timeout(PATIENCE, maps.list_metadata(&ListParams::default())).await {
             Ok(Ok(list)) => Probe::Met(clients::numbers(&list.items)),

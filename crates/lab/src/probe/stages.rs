@@ -1,7 +1,9 @@
 //! What a bring-up was at, at a moment: bootkube's record, and the milestones of `lab up`.
 
 use crate::Lab;
-use seedling_steps::{Entry, Phase};
+use seedling_steps::journal::{Line, lines};
+use seedling_steps::{Entry, Phase, record};
+use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 
 /// `bring-up.json`: what happened when. Written anew at each milestone.
@@ -64,14 +66,16 @@ impl Lab {
         serde_json::from_slice(&json).unwrap_or_default()
     }
 
-    /// bootkube's record on the bootstrap machine's disk; empty before it starts.
+    /// A machine's journal, from its disk; empty before its first boot.
+    pub fn journal(&self, node: &str) -> Vec<Line> {
+        let path = self.machine(node).map(|machine| machine.on_disk(paths::JOURNAL));
+        path.ok().and_then(|path| std::fs::read(path).ok()).map_or_else(Vec::new, |bytes| lines(&bytes))
+    }
+
+    /// bootkube's record, from the bootstrap machine's journal; empty before it starts.
     pub fn bootkube_record(&self) -> Vec<Entry> {
-        let read = || -> Option<Vec<Entry>> {
-            let bootstrap = self.record.spec.inventory.bootstrap()?;
-            let path = self.machine(&bootstrap.name).ok()?.on_disk("/var/log/openshift/bootkube.json");
-            serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-        };
-        read().unwrap_or_default()
+        let bootstrap = self.record.spec.inventory.bootstrap();
+        bootstrap.map_or_else(Vec::new, |b| record(&self.journal(&b.name), "bootkube"))
     }
 
     pub fn stages(&self) -> Stages {

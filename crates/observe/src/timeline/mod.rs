@@ -1,6 +1,6 @@
 //! Where the time of a bring-up went: nodes × steps, with the critical path marked.
 //!
-//! In: what was written down on the way (milestones of `lab up`, bootkube's record, the helper's events). Out: a [`Timeline`],
+//! In: what was written down on the way (milestones of `lab up`, the nodes' journals, the helper's events). Out: a [`Timeline`],
 //! as data, for a terminal, or as SVG. Pure: nobody is asked.
 
 mod draw;
@@ -8,10 +8,11 @@ mod path;
 
 pub use draw::{svg, terminal};
 
-use seedling_steps::{Entry, Phase};
+use seedling_steps::journal::State;
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use seedling_types::{Inventory, ports};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 pub struct Input<'a> {
@@ -19,7 +20,8 @@ pub struct Input<'a> {
     pub started: i64,
     /// In seconds since then.
     pub milestones: &'a [(String, f64)],
-    pub record: &'a [Entry],
+    /// A state a node, by its name.
+    pub journals: &'a BTreeMap<String, State>,
     pub events: &'a [HelperEvent],
     pub inventory: &'a Inventory,
 }
@@ -56,16 +58,32 @@ pub struct Part {
     pub to: f64,
 }
 
-/// bootkube's stages that only wait.
-const WAITS: [&str; 3] = ["wait-for-etcd", "cb-bootstrap", "wait-for-ceo"];
+/// Steps that only wait; what others do explains their time.
+const WAITS: [&str; 13] = [
+    "approve-csr",
+    "bootkube wait-for-etcd",
+    "bootkube cb-bootstrap",
+    "bootkube cb-bootstrap/api",
+    "bootkube cb-bootstrap/masters",
+    "bootkube wait-for-ceo",
+    "progress wait-for-bootstrap-complete",
+    "progress report-bootstrap-complete",
+    "kubelet-join request",
+    "kubelet-join certificate",
+    "etcd-join membership",
+    "etcd-wait voter",
+    "first-boot disk-and-clock",
+];
+/// What the helper saw of a boot is told in more detail, and is on its own clock.
+const TOLD_BY_THE_HELPER: &str = "boot";
 const LAB: &str = "lab";
 
 pub fn timeline(input: &Input) -> Timeline {
     let mut rows = vec![Row { node: LAB.into(), bars: milestones(input.milestones) }];
     for host in &input.inventory.hosts {
         let mut bars = boot(input, &host.name, host.address, &host.mac);
-        if input.inventory.bootstrap().is_some_and(|b| b.name == host.name) {
-            bars.extend(stages(input));
+        if let Some(state) = input.journals.get(&host.name) {
+            bars.extend(steps(input.started, state));
         }
         rows.push(Row { node: host.name.clone(), bars });
     }
@@ -88,23 +106,25 @@ fn milestones(milestones: &[(String, f64)]) -> Vec<Bar> {
     bars.collect()
 }
 
-/// A stage that a restart cut in two has two bars.
-fn stages(input: &Input) -> Vec<Bar> {
+/// A step that a restart cut in two has two bars. Of an installer, revisions are enough.
+fn steps(started: i64, state: &State) -> Vec<Bar> {
+    let since = |at: i64| (at - started) as f64 / 1000.0;
     let mut bars = Vec::new();
-    let mut open: Option<(&String, i64)> = None;
-    for entry in input.record {
-        match (entry.phase, &entry.stage, entry.unix_millis) {
-            (Phase::StageStart, Some(stage), Some(at)) => open = Some((stage, at)),
-            (Phase::StageEnd, Some(stage), Some(at)) => {
-                if let Some((_, from)) = open.take().filter(|(name, _)| *name == stage) {
-                    let since = |at: i64| (at - input.started) as f64 / 1000.0;
-                    let waits = WAITS.contains(&stage.as_str());
-                    bars.push(Bar { step: stage.clone(), from: since(from), to: since(at), waits });
-                }
-            }
-            _ => {}
+    for service in state.services.iter().filter(|s| s.name != TOLD_BY_THE_HELPER) {
+        let installs = service.name.starts_with("installer/");
+        for step in service.steps.iter().filter(|s| !(installs && s.name.contains('/'))) {
+            let name = format!("{} {}", service.name, step.name);
+            let waits = WAITS.contains(&name.as_str());
+            let bar = |&(from, to): &(i64, i64)| Bar {
+                step: name.clone(),
+                from: since(from),
+                to: since(to),
+                waits,
+            };
+            bars.extend(step.runs.iter().map(bar));
         }
     }
+    bars.sort_by(|a, b| a.from.total_cmp(&b.from));
     bars
 }
 
@@ -144,7 +164,7 @@ fn boot(input: &Input, name: &str, address: Ipv4Addr, mac: &str) -> Vec<Bar> {
         ("DHCP to pointer", first(0), first(1), false),
         ("waits for its configuration", first(1), first(2), true),
         ("fetches its software", first(2).or(first(1)), software, false),
-        ("kubelet, static pods, API server ready", software, first(4), false),
+        ("kubelet, static pods, API server ready", software, first(4), input.journals.contains_key(name)),
     ];
     let bars = steps.into_iter().filter_map(|(step, from, to, waits)| {
         let (from, to) = (from?, to?);

@@ -1,4 +1,5 @@
 use super::*;
+use seedling_steps::journal::{fold, lines};
 
 fn bar(step: &str, from: f64, to: f64, waits: bool) -> Bar {
     Bar { step: step.into(), from, to, waits }
@@ -61,16 +62,19 @@ fn records_and_events_become_bars() {
     .iter()
     .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}")))
     .collect();
-    let record: Vec<Entry> = serde_json::from_str(
-        r#"[{"timestamp":"","phase":"stage start","stage":"cb-bootstrap","unixMillis":4000},
-            {"timestamp":"","phase":"stage end","stage":"cb-bootstrap","result":"success","unixMillis":8000}]"#,
-    )
-    .unwrap_or_else(|e| panic!("{e}"));
+    let journal = r#"{"time":"1970-01-01T00:00:04Z","who":"bootkube","step":"cb-bootstrap","event":"begin"}
+{"time":"1970-01-01T00:00:08Z","who":"bootkube","step":"cb-bootstrap","event":"end"}"#;
+    let installs = r#"{"time":"1970-01-01T00:00:05Z","who":"installer/etcd-pod","step":"revision-1","event":"begin"}
+{"time":"1970-01-01T00:00:05Z","who":"installer/etcd-pod","step":"revision-1/files","event":"begin"}
+{"time":"1970-01-01T00:00:06Z","who":"installer/etcd-pod","step":"revision-1","event":"end"}"#;
+    let state = |text: &str| fold(&lines(text.as_bytes()));
+    let journals =
+        [("bootstrap".to_string(), state(journal)), ("master-0".to_string(), state(installs))].into();
     let milestones = [("machines switched on".to_string(), 0.5), ("the API to answer: v1".to_string(), 10.0)];
     let input = Input {
         started: 1000,
         milestones: &milestones,
-        record: &record,
+        journals: &journals,
         events: &events,
         inventory: &inventory,
     };
@@ -83,10 +87,11 @@ fn records_and_events_become_bars() {
         [
             ("lab", "machines switched on", 0.0, 0.5),
             ("lab", "the API to answer", 0.5, 10.0),
-            ("bootstrap", "cb-bootstrap", 3.0, 7.0),
+            ("bootstrap", "bootkube cb-bootstrap", 3.0, 7.0),
             ("master-0", "power to DHCP", 0.0, 1.0),
             ("master-0", "DHCP to pointer", 1.0, 2.0),
             ("master-0", "waits for its configuration", 2.0, 4.0),
+            ("master-0", "installer/etcd-pod revision-1", 4.0, 5.0),
         ]
     );
     assert!(terminal(&timeline).contains("critical path, 10.0s"));

@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use seedling_cluster::etcd::{Claim, Etcd, EtcdTls};
 use seedling_components::{Place, etcd, pod::to_yaml};
-use seedling_steps::{Condition, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
 use seedling_types::{paths, ports};
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
@@ -36,27 +36,30 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     };
     let data = Data(PathBuf::from(paths::ETCD_DATA));
     let tls = peer_tls(args)?;
+    let journal = Journal::of(Path::new("/"), "etcd-join");
+    let _ = journal.start();
     if let Some(id) = data.member()
         && was_removed(id, args, &tls).await
     {
         tracing::warn!("member {id:x} was removed from the cluster; its data goes, and it joins anew");
-        data.clear()?;
+        journal.step("clear", async { data.clear() }).await?;
     }
     if !data.is_there() {
         // What a first run left that did not come as far as a log.
         data.clear()?;
-        let (id, members) = wait_for_membership(args, &tls).await?;
+        let (id, members) = journal.step("membership", wait_for_membership(args, &tls)).await?;
         tracing::info!("joining {members:?} as {id:x}");
         data.belongs_to(id)?;
         let mut first = config(&members);
         // Nobody may take it for a member that stays.
         first["listen-client-urls"] = format!("https://127.0.0.1:{}", ports::ETCD_CLIENT).into();
         write_atomic(&args.out, to_yaml(&first), 0o600)?;
-        receive_data(&args.command).await?;
+        journal.step("data", receive_data(args)).await?;
     }
     // A member that ran before knows the others from its own data.
     let last = config(&[(args.name.clone(), args.address)]);
     write_atomic(&args.out, to_yaml(&last), 0o600)?;
+    journal.finished(&Ok::<_, anyhow::Error>(()));
     become_program(&args.command)
 }
 
@@ -105,16 +108,17 @@ async fn was_removed(id: u64, args: &JoinArgs, tls: &EtcdTls) -> bool {
 
 /// A member that joins proposes its name before it has the leader's snapshot, finds the name in that snapshot, and waits seven
 /// seconds for an answer that has come already. So its first run ends when it has the data; the second is ready at once.
-async fn receive_data(command: &[String]) -> Result<()> {
-    let Some((program, args)) = command.split_first() else { return Ok(()) };
-    let mut child = tokio::process::Command::new(program).args(args).kill_on_drop(true).spawn()?;
+async fn receive_data(args: &JoinArgs) -> Result<()> {
+    let Some((program, flags)) = args.command.split_first() else { return Ok(()) };
+    let mut child = tokio::process::Command::new(program).args(flags).kill_on_drop(true).spawn()?;
     let http = reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).build()?;
     let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
     let condition = Condition::new(
         "the leader's data to arrive",
         Duration::from_secs(600),
-        "the log above; and kubectl -n openshift-etcd-operator logs deployment/etcd-operator",
-    );
+        "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
+    )
+    .on(&args.name);
     let received = wait_for(&condition, Duration::from_millis(50), async || {
         let metrics = match http.get(&url).send().await {
             Ok(response) => response.text().await.unwrap_or_default(),
@@ -160,8 +164,9 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
     let condition = Condition::new(
         format!("{mine} to be on etcd's member list, and its turn to start"),
         Duration::from_secs(1800),
-        "kubectl -n openshift-etcd-operator logs deployment/etcd-operator",
-    );
+        "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
+    )
+    .on(&args.name);
     let found = wait_for(&condition, POLL, async || {
         let mut seen = "no member answers".to_string();
         for (_, address) in args.peers.iter().filter(|(_, a)| *a != args.address) {
@@ -225,9 +230,11 @@ pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> 
     let condition = Condition::new(
         "the etcd member of this node to be a voter",
         Duration::from_secs(1800),
-        "kubectl -n openshift-etcd get pods -o wide; kubectl get etcd cluster -o yaml",
-    );
-    wait_for(&condition, POLL, async || {
+        "kubectl -n openshift-etcd get pods -o wide (where the cluster is administered)",
+    )
+    .on(this_node());
+    let journal = Journal::of(Path::new("/"), "etcd-wait");
+    let votes = wait_for(&condition, POLL, async || {
         let status = match Etcd::connect(&endpoint, &tls).await {
             Ok(mut etcd) => etcd.status().await,
             Err(e) => Err(e),
@@ -238,9 +245,13 @@ pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> 
             Ok(_) => Probe::Met(()),
             Err(e) => Probe::Unmet(e.to_string()),
         }
-    })
-    .await?;
+    });
+    journal.run(journal.step("voter", votes)).await?;
     become_program(command)
+}
+
+fn this_node() -> String {
+    nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// `pair`: path of certificate and key without their endings.

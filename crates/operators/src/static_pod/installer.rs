@@ -5,11 +5,12 @@ use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use seedling_cluster::get;
-use seedling_steps::{write_atomic, write_atomic_if_changed};
+use seedling_components::pod::{host_path, journal_mount, journal_volume, mount};
+use seedling_steps::{Journal, write_atomic, write_atomic_if_changed};
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn pod(
     names: &Names,
@@ -52,9 +53,9 @@ pub fn pod(
                 "env": [{"name": "NODE_NAME", "valueFrom": from("spec.nodeName")},
                     {"name": "NODE_IP", "valueFrom": from("status.hostIP")}],
                 "securityContext": {"privileged": true, "runAsUser": 0},
-                "volumeMounts": [{"name": "kubernetes", "mountPath": paths::ETC_KUBERNETES}],
+                "volumeMounts": [mount("kubernetes", paths::ETC_KUBERNETES, false), journal_mount()],
             }],
-            "volumes": [{"name": "kubernetes", "hostPath": {"path": paths::ETC_KUBERNETES, "type": "Directory"}}],
+            "volumes": [host_path("kubernetes", paths::ETC_KUBERNETES, "Directory"), journal_volume()],
         }
     }))
 }
@@ -72,7 +73,21 @@ pub struct InstallerArgs {
 
 /// Runs in the installer pod. Killed anywhere, it can run again: the manifest appears only when all it needs is there.
 pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
-    let dir = Path::new(paths::STATIC_POD_RESOURCES).join(format!("{}-{}", args.pod, args.revision));
+    let journal = Journal::of(Path::new("/"), format!("installer/{}", args.pod));
+    let revision = format!("revision-{}", args.revision);
+    let install = async {
+        journal.step(&format!("{revision}/files"), write_files(client, args)).await?;
+        journal.step(&format!("{revision}/manifest"), write_manifest(client, args)).await
+    };
+    journal.run(journal.step(&revision, install)).await
+}
+
+fn directory(args: &InstallerArgs) -> PathBuf {
+    Path::new(paths::STATIC_POD_RESOURCES).join(format!("{}-{}", args.pod, args.revision))
+}
+
+async fn write_files(client: &Client, args: &InstallerArgs) -> Result<()> {
+    let dir = directory(args);
     for (kind, folder, names) in
         [("ConfigMap", "configmaps", &args.configmaps), ("Secret", "secrets", &args.secrets)]
     {
@@ -86,13 +101,17 @@ pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
     let pod = fetch(client, args, "ConfigMap", &args.pod).await?;
     let pod = pod["data"]["pod.yaml"].as_str().context("the ConfigMap has no pod.yaml")?;
     let mut pod: Value = serde_saphyr::from_str(pod)?;
     substitute(&mut pod, args);
     let pod = seedling_components::pod::to_yaml(&pod);
     let file = format!("{}.yaml", args.pod);
-    write_atomic(&dir.join(&file), &pod, 0o600)?;
+    write_atomic(&directory(args).join(&file), &pod, 0o600)?;
     let written = write_atomic_if_changed(&Path::new(paths::STATIC_PODS).join(&file), &pod, 0o600)?;
     tracing::info!(
         "{file} of revision {} {}",

@@ -1,0 +1,61 @@
+//! `seedling lab journal` and `seedling node journal`: what was done on nodes, step by step.
+
+use super::lab::{Format, Name, Output};
+use anyhow::{Result, ensure};
+use clap::Args;
+use seedling_lab::Labs;
+use seedling_observe::journal::{NodeJournal, table};
+use seedling_steps::Journal;
+use seedling_steps::journal::{Line, fold};
+use seedling_types::paths;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub struct LabJournalArgs {
+    #[command(flatten)]
+    lab: Name,
+    /// Machine; without it, all
+    node: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct NodeJournalArgs {
+    /// Where the node's files are, for a disk that is mounted elsewhere
+    #[arg(long, default_value = "/", value_name = "DIR")]
+    root: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Machines that are off, too: it is read from their disks.
+pub fn of_lab(args: LabJournalArgs) -> Result<()> {
+    let lab = Labs::from_env().open(&args.lab.name)?;
+    let nodes = match args.node {
+        Some(node) => vec![lab.machine(&node)?.name],
+        None => lab.record.spec.inventory.hosts.iter().map(|h| h.name.clone()).collect(),
+    };
+    show(nodes.into_iter().map(|node| (lab.journal(&node), node)).collect(), args.output.output)
+}
+
+pub fn of_node(args: NodeJournalArgs) -> Result<()> {
+    let lines = Journal::of(&args.root, "").read()?;
+    let name = std::fs::read_to_string(args.root.join("etc/hostname")).unwrap_or_default();
+    ensure!(!lines.is_empty(), "{} is empty", at(&args.root).display());
+    show(vec![(lines, name.trim().into())], args.output.output)
+}
+
+fn at(root: &Path) -> PathBuf {
+    root.join(paths::JOURNAL.trim_start_matches('/'))
+}
+
+fn show(journals: Vec<(Vec<Line>, String)>, format: Format) -> Result<()> {
+    let journals: Vec<_> =
+        journals.into_iter().map(|(lines, node)| NodeJournal { node, state: fold(&lines) }).collect();
+    match format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&journals)?),
+        Format::Table => print!("{}", table(&journals, seedling_lab::probe::now())),
+    }
+    Ok(())
+}
