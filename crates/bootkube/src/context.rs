@@ -1,6 +1,6 @@
 //! What every stage may read: the cluster's settings, the release, the inventory, and where files go.
 
-use crate::identity::Identity;
+use crate::identity::{Identity, Pins};
 use crate::patience;
 use anyhow::{Context as _, Result};
 use seedling_components::ClusterConfig;
@@ -49,6 +49,11 @@ impl Context {
         let identity = Identity::of_assets(&dir)?;
         let journal = Journal::of(root, "bootkube");
         Ok(Self { root: root.into(), config, identity, journal, release, inventory, node, address })
+    }
+
+    pub fn pins(&self) -> Pins<'_> {
+        let etcd_data = self.path(paths::ETCD_DATA);
+        Pins { identity: &self.identity, journal: &self.journal, etcd_data }
     }
 
     /// An absolute path of the node.

@@ -1,9 +1,9 @@
 //! A node founds one cluster. Which one is settled by its first run, twice: in the journal, and beside etcd's data. Each would
 //! give a stranger away, and each tells when the other was lost.
 
-use crate::Context;
 use anyhow::{Context as _, Result};
 use seedling_steps::journal::{State, fold};
+use seedling_steps::{Journal, write_atomic};
 use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,61 +114,72 @@ fn pinned(state: &State, who: &str) -> Option<Identity> {
     Some(Identity { cluster_id: facts.get("clusterID")?.clone(), infra_id: facts.get("infraID")?.clone() })
 }
 
-fn owner_file(c: &Context) -> PathBuf {
-    c.path(paths::ETCD_DATA).join("cluster.json")
+/// Where it is written down which cluster this node founds.
+pub struct Pins<'a> {
+    /// Of the assets.
+    pub identity: &'a Identity,
+    pub journal: &'a Journal,
+    pub etcd_data: PathBuf,
 }
 
-fn look(c: &Context) -> Result<Found> {
-    let state = fold(&c.journal.read()?);
-    let owner: Option<Owner> =
-        std::fs::read(owner_file(c)).ok().and_then(|json| serde_json::from_slice(&json).ok());
-    let journal = state.step(c.journal.who(), FOUNDED).and_then(|s| s.facts.get(ETCD_CLUSTER).cloned());
-    // etcd makes the log last and whole.
-    let has_data = c.path(paths::ETCD_DATA).join("member/wal").exists();
-    let beside = owner.as_ref().and_then(|o| o.etcd_cluster.clone());
-    Ok(Found { pinned: pinned(&state, c.journal.who()), owner, founded: journal.or(beside), has_data })
-}
-
-/// At the start of every run: refuses, or settles which cluster this node founds.
-pub fn pin(c: &Context) -> Result<()> {
-    let found = look(c)?;
-    judge(&c.identity, &found)?;
-    if found.pinned.is_none() {
-        let facts = [("clusterID", &c.identity.cluster_id), ("infraID", &c.identity.infra_id)];
-        c.journal.settle(PIN, facts.map(|(k, v)| (k.to_string(), v.clone())).into())?;
-    }
-    if found.owner.is_none() {
-        own(c, found.founded)?;
-    }
-    Ok(())
-}
-
-fn own(c: &Context, etcd_cluster: Option<String>) -> Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(c.path(paths::ETCD_DATA))?;
-    let owner = Owner { identity: c.identity.clone(), etcd_cluster };
-    c.write(&owner_file(c), serde_json::to_vec(&owner)?, 0o600)
-}
-
-/// Whether etcd had a leader here before. Until then nobody can have written anything to it: the API server is started in a later
-/// stage.
-pub fn is_founded(c: &Context) -> Result<bool> {
-    Ok(look(c)?.founded.is_some())
-}
-
-/// etcd leads, as this cluster. From the first time on it is this one, and no other.
-pub fn settle_founded(c: &Context, etcd_cluster: u64) -> Result<()> {
-    let now = format!("{etcd_cluster:x}");
-    match look(c)?.founded {
-        Some(founded) if founded == now => Ok(()),
-        Some(founded) => Err(Refused::OtherCluster { founded, now }.into()),
-        None => {
-            c.journal.settle(FOUNDED, [(ETCD_CLUSTER.to_string(), now.clone())].into())?;
-            own(c, Some(now))
+impl Pins<'_> {
+    /// At the start of every run: refuses, or settles which cluster it is.
+    pub fn pin(&self) -> Result<()> {
+        let found = self.look()?;
+        judge(self.identity, &found)?;
+        if found.pinned.is_none() {
+            let facts = [("clusterID", &self.identity.cluster_id), ("infraID", &self.identity.infra_id)];
+            self.journal.settle(PIN, facts.map(|(k, v)| (k.to_string(), v.clone())).into())?;
         }
+        if found.owner.is_none() {
+            self.own(found.founded)?;
+        }
+        Ok(())
+    }
+
+    /// Whether etcd had a leader here before. Until then nobody can have written anything to it: the API server is started in a
+    /// later stage.
+    pub fn is_founded(&self) -> Result<bool> {
+        Ok(self.look()?.founded.is_some())
+    }
+
+    /// etcd leads, as this cluster. From the first time on it is this one, and no other.
+    pub fn settle_founded(&self, etcd_cluster: u64) -> Result<()> {
+        let now = format!("{etcd_cluster:x}");
+        match self.look()?.founded {
+            Some(founded) if founded == now => Ok(()),
+            Some(founded) => Err(Refused::OtherCluster { founded, now }.into()),
+            None => {
+                self.journal.settle(FOUNDED, [(ETCD_CLUSTER.to_string(), now.clone())].into())?;
+                self.own(Some(now))
+            }
+        }
+    }
+
+    fn owner_file(&self) -> PathBuf {
+        self.etcd_data.join("cluster.json")
+    }
+
+    fn own(&self, etcd_cluster: Option<String>) -> Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.etcd_data)?;
+        let owner = Owner { identity: self.identity.clone(), etcd_cluster };
+        Ok(write_atomic(&self.owner_file(), serde_json::to_vec(&owner)?, 0o600)?)
+    }
+
+    fn look(&self) -> Result<Found> {
+        let (state, who) = (fold(&self.journal.read()?), self.journal.who());
+        let owner = std::fs::read(self.owner_file()).ok();
+        let owner: Option<Owner> = owner.and_then(|json| serde_json::from_slice(&json).ok());
+        let journal = state.step(who, FOUNDED).and_then(|s| s.facts.get(ETCD_CLUSTER).cloned());
+        let beside = owner.as_ref().and_then(|o| o.etcd_cluster.clone());
+        // etcd makes the log last and whole.
+        let has_data = self.etcd_data.join("member/wal").exists();
+        Ok(Found { pinned: pinned(&state, who), owner, founded: journal.or(beside), has_data })
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -207,5 +218,35 @@ mod tests {
             };
             assert_eq!(said, want, "{case}");
         }
+    }
+
+    #[test]
+    fn no_restart_founds_a_second_cluster() {
+        let root = tempfile::tempdir().unwrap();
+        let (identity, other) = (id("a"), id("b"));
+        let journal = Journal::of(root.path(), "bootkube");
+        let etcd_data = root.path().join("etcd");
+        let pins = |identity| Pins { identity, journal: &journal, etcd_data: etcd_data.clone() };
+        let ours = pins(&identity);
+        ours.pin().unwrap();
+        assert!(!ours.is_founded().unwrap());
+        std::fs::create_dir_all(etcd_data.join("member/wal")).unwrap();
+        ours.settle_founded(0xcafe).unwrap();
+        ours.settle_founded(0xcafe).unwrap();
+        ours.pin().unwrap();
+
+        let refused = |result: Result<()>| result.unwrap_err().downcast::<Refused>().unwrap();
+        assert!(matches!(refused(pins(&other).pin()), Refused::OtherAssets { .. }));
+        assert!(matches!(refused(ours.settle_founded(0xbeef)), Refused::OtherCluster { .. }));
+
+        // What is lost on one side is known by the other.
+        let lines = std::fs::read(root.path().join("var/log/openshift/journal.jsonl")).unwrap();
+        std::fs::remove_dir_all(root.path().join("var")).unwrap();
+        assert!(matches!(refused(pins(&other).pin()), Refused::OthersData { .. }));
+        assert!(ours.is_founded().unwrap());
+        ours.pin().unwrap();
+        std::fs::write(root.path().join("var/log/openshift/journal.jsonl"), lines).unwrap();
+        std::fs::remove_dir_all(&etcd_data).unwrap();
+        assert!(matches!(refused(ours.pin()), Refused::DataGone { .. }));
     }
 }

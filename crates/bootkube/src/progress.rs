@@ -28,10 +28,11 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
         Duration::from_secs(4 * 3600),
         "journalctl -n 50 -u bootkube.service",
     )
-    .on(&c.node);
+    .on(&c.node)
+    .quiet();
     let waited = wait_for(&condition, Duration::from_millis(250), async || match done.exists() {
         true => Probe::Met(()),
-        false => Probe::Unmet("bootkube is at work".into()),
+        false => Probe::Unmet(c.journal.says("bootkube")),
     });
     waited.await?;
     recorder.stage_end(WAIT, None)?;

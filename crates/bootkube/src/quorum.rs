@@ -140,9 +140,27 @@ async fn restore(c: &Context, lost: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use seedling_steps::journal::Event;
 
     fn member(id: u64, learner: bool) -> Member {
         Member { id, name: format!("m{id}"), peer_urls: vec![], client_urls: vec![], learner }
+    }
+
+    #[test]
+    fn a_restore_is_under_way_until_it_ended() {
+        let line = |event, lost: &str| {
+            let facts = [(LOST.to_string(), lost.to_string())].into();
+            Line { facts, ..Line::now(WHO, Some(STEP), event) }
+        };
+        let boot = Line::now("boot", None, Event::Begin);
+        let mut lines = vec![line(Event::Begin, "m0")];
+        assert_eq!(under_way(&lines).as_deref(), Some("m0"));
+        lines.push(boot);
+        assert_eq!(under_way(&lines).as_deref(), Some("m0"), "the machine was switched off meanwhile");
+        lines.push(Line::now(WHO, Some(STEP), Event::End));
+        assert_eq!(under_way(&lines), None);
+        lines.push(line(Event::Begin, "m1"));
+        assert_eq!(under_way(&lines).as_deref(), Some("m1"));
     }
 
     #[test]

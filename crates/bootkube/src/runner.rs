@@ -1,7 +1,7 @@
 //! Works the plan: skips what is done, records what it does, and can be killed anywhere.
 
 use crate::resume::{Resume, resume};
-use crate::{Context, Outcome, PLAN, identity};
+use crate::{Context, Outcome, PLAN};
 use anyhow::{Context as _, Result};
 use seedling_steps::journal::Line;
 use seedling_steps::{Journal, Recorder, Unmet, write_atomic};
@@ -24,7 +24,7 @@ pub async fn run(root: &Path) -> Result<()> {
 
 async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
     let context = Context::load(root)?;
-    identity::pin(&context)?;
+    context.pins().pin()?;
     for step in PLAN {
         let name = step.stage.name;
         let done = step.stage.done.map(|done| context.dir(&format!("{done}.done")));

@@ -1,7 +1,7 @@
 //! Stage 6: etcd's certificates for the whole inventory, and the first member, which starts at once.
 
 use super::{config_map, namespace, secret, tls_secret};
-use crate::{Context, Outcome, identity};
+use crate::{Context, Outcome};
 use anyhow::{Context as _, Result};
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
@@ -52,7 +52,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
 /// start: it cannot found a second one. The token makes members of another cluster strangers, whatever their addresses.
 pub fn config(c: &Context) -> Result<Value> {
     let member = (etcd::BOOTSTRAP_MEMBER.to_string(), c.address);
-    let new = !identity::is_founded(c)?;
+    let new = !c.pins().is_founded()?;
     let mut config = etcd::config(&member.0, member.1, std::slice::from_ref(&member), new, Place::Bootstrap);
     config["initial-cluster-token"] = json!(c.identity.infra_id);
     Ok(config)

@@ -1,7 +1,7 @@
 //! Stage 16: etcd answers before an API server is started on it.
 
 use super::etcd_bootstrap;
-use crate::{Context, Outcome, identity, quorum};
+use crate::{Context, Outcome, quorum};
 use anyhow::Result;
 use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
@@ -34,7 +34,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     )
     .on(&c.node);
-    let founded = identity::is_founded(c)?;
+    let founded = c.pins().is_founded()?;
     let mut patience = Patience { since: Instant::now(), lasts: FOUNDS_WITHIN };
     let has_leader = wait_for(&condition, Duration::from_millis(100), async || {
         let seen = match timeout(ANSWERS_WITHIN, leader(&endpoints, &tls)).await {
@@ -59,7 +59,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         met = has_leader => met?,
         never = restores => never,
     };
-    identity::settle_founded(c, cluster)?;
+    c.pins().settle_founded(cluster)?;
     // It matters when etcd starts without data.
     etcd_bootstrap::write_config(c, &etcd_bootstrap::config(c)?)?;
     println!("etcd cluster up.");

@@ -45,6 +45,8 @@ pub struct UpArgs {
     /// Let the machine-config server answer whoever reaches it, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     pub open: bool,
+    #[command(flatten)]
+    pub no_progress: super::log::NoProgress,
     /// Probe the API meanwhile (see `seedling probe`), into the lab's probe.json; a lost write fails the bring-up
     #[arg(long)]
     pub probe: bool,

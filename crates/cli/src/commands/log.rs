@@ -31,6 +31,20 @@ impl LogArgs {
     }
 }
 
+/// For every wait of a command.
+#[derive(Args, Clone, Debug)]
+pub struct NoProgress {
+    /// Minutes without any progress before a wait gives up [default: each wait's own]
+    #[arg(long, env = seedling_steps::NO_PROGRESS_VARIABLE, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]
+    no_progress: Option<u32>,
+}
+
+impl NoProgress {
+    pub fn configure(&self) {
+        self.no_progress.into_iter().for_each(seedling_steps::configure_no_progress);
+    }
+}
+
 /// Ends the program at SIGINT or SIGTERM, wherever it is: what it had not finished the next run does, or starts anew.
 pub fn end_when_interrupted() {
     tokio::spawn(async {

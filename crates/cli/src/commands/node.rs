@@ -108,6 +108,8 @@ fn peer(text: &str) -> Result<(String, Ipv4Addr), String> {
 const ROOT: &str = "/";
 
 pub async fn run(command: NodeCommand) -> Result<()> {
+    let minutes = std::env::var(seedling_steps::NO_PROGRESS_VARIABLE).ok().and_then(|m| m.parse().ok());
+    minutes.into_iter().for_each(seedling_steps::configure_no_progress);
     match command {
         NodeCommand::Bootkube => seedling_bootkube::run(Path::new(ROOT)).await,
         NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
@@ -182,12 +184,14 @@ async fn approve_csr() -> Result<()> {
     let condition = seedling_steps::Condition::new(
         "bootkube to be done",
         std::time::Duration::from_secs(4 * 3600),
-        "journalctl -b -u bootkube.service",
-    );
+        "journalctl -n 50 -u bootkube.service",
+    )
+    .quiet();
+    let journal = Journal::of(Path::new(ROOT), "approve-csr");
     let until_done = seedling_steps::wait_for(&condition, std::time::Duration::from_secs(1), async || {
         match done.exists() {
             true => seedling_steps::Probe::Met(()),
-            false => seedling_steps::Probe::Unmet("bootkube is at work".into()),
+            false => seedling_steps::Probe::Unmet(journal.says("bootkube")),
         }
     });
     let manifest =

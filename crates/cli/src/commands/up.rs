@@ -6,7 +6,7 @@ use super::release::ensure_release;
 use anyhow::{Context, Result, bail, ensure};
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::BringUp as Times;
-use seedling_lab::{Lab, Labs};
+use seedling_lab::{Lab, Labs, NodeStatus};
 use seedling_observe::first_boot::{self, FirstBoot};
 use seedling_steps::journal::fold;
 use seedling_steps::{Condition, Probe, stage_seconds, wait_for, write_atomic};
@@ -32,6 +32,7 @@ struct BringUp {
 pub async fn run(args: UpArgs) -> Result<()> {
     // The name becomes part of paths: nothing is touched before it is a name.
     seedling_lab::check_name(&args.lab.name)?;
+    args.no_progress.configure();
     let labs = Labs::from_env();
     let release = ensure_release(args.release.clone()).await?;
     let seed_store = match args.seed_images {
@@ -233,7 +234,8 @@ async fn chains(lab: &Lab) -> String {
     match seedling_lab::status(lab).await {
         Ok(status) => {
             let masters = status.nodes.iter().filter(|n| n.role != Role::Worker);
-            masters.map(|n| format!("  {}: {}", n.name, n.says)).collect::<Vec<_>>().join("\n")
+            let at = |n: &NodeStatus| n.open.iter().map(|o| format!("; {o}")).collect::<String>();
+            masters.map(|n| format!("  {}: {}{}", n.name, n.says, at(n))).collect::<Vec<_>>().join("\n")
         }
         Err(e) => e.to_string(),
     }

@@ -1,6 +1,6 @@
 //! `seedling wait-for`: follow a bootstrap or an installation to its end; upstream's words and exit codes.
 
-use super::log::{self, LogArgs};
+use super::log::{self, LogArgs, NoProgress};
 use clap::{Args, Subcommand};
 use seedling_observe::{Console, InstallParams, Level, Progress, WaitError};
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ pub struct WaitForArgs {
     dir: PathBuf,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    no_progress: NoProgress,
     /// Seconds an operator must not have progressed to count as stable (upstream: 30)
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     stable_for: u64,
@@ -29,6 +31,7 @@ pub struct WaitForArgs {
 
 pub async fn run(command: WaitForCommand) -> ExitCode {
     let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
+    args.no_progress.configure();
     let mut console = match args.log.console(&args.dir) {
         Ok(console) => console,
         Err(code) => return code,
@@ -70,7 +73,7 @@ async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Consol
         WaitForCommand::BootstrapComplete(_) => {
             let waited = seedling_observe::bootstrap_complete(&client, &url, &mut on).await;
             let Err(error) = waited else { return Ok(()) };
-            seedling_observe::report_bootstrap_failure(&client, &error, &mut on).await;
+            seedling_observe::report_bootstrap_failure(&client, &args.dir, &error, &mut on).await;
             error
         }
         WaitForCommand::InstallComplete(_) => {
@@ -78,7 +81,7 @@ async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Consol
             let params = InstallParams { api_url: &url, dir: &args.dir, stable_for };
             let waited = seedling_observe::install_complete(&client, &params, &mut on).await;
             let Err(error) = waited else { return Ok(()) };
-            seedling_observe::report_install_failure(&client, &error, &mut on).await;
+            seedling_observe::report_install_failure(&client, &args.dir, &error, &mut on).await;
             error
         }
     };

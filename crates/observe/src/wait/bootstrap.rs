@@ -1,10 +1,12 @@
 //! API up, bootstrap complete, bootstrap etcd member removed.
 
+use super::operators::standstill;
 use super::{API, BOOTSTRAP, Deadline, Milestone, Progress, WaitError, text};
 use crate::Level;
 use jiff::Zoned;
 use kube::Client;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
+use seedling_steps::no_progress;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,11 @@ pub async fn bootstrap_complete(
     let start = Instant::now();
     api_up(client, api_url, on).await?;
     let api = start.elapsed();
-    say(on, Level::Info, text::waiting(BOOTSTRAP_LIMIT, &Zoned::now(), "for bootstrapping to complete"));
+    say(
+        on,
+        Level::Info,
+        text::waiting(no_progress(BOOTSTRAP_LIMIT), &Zoned::now(), "for bootstrapping to complete"),
+    );
     let mut movement = Movement::new(client);
     let map = Selection::one("v1", "ConfigMap", Some("kube-system"), "bootstrap");
     let mut said = String::new();
@@ -73,7 +79,7 @@ async fn api_up(client: &Client, url: &str, on: &mut impl FnMut(Progress)) -> Re
     say(
         on,
         Level::Info,
-        text::waiting(API_LIMIT, &Zoned::now(), &format!("for the Kubernetes API at {url}")),
+        text::waiting(no_progress(API_LIMIT), &Zoned::now(), &format!("for the Kubernetes API at {url}")),
     );
     let mut deadline = Deadline::new(API_LIMIT);
     loop {
@@ -92,7 +98,8 @@ async fn api_up(client: &Client, url: &str, on: &mut impl FnMut(Progress)) -> Re
             }
         }
         if tokio::time::Instant::now() > deadline.at() {
-            return Err(WaitError::Bootstrap { cause: deadline.seen, hint: API });
+            let cause = format!("no progress on the bootstrap machine; last seen: {}", deadline.seen);
+            return Err(WaitError::Bootstrap { cause, hint: API });
         }
         tokio::time::sleep(ASK_API).await;
     }
@@ -147,7 +154,9 @@ impl Movement {
                 _ = operators.next() => {}
                 _ = nodes.next() => {}
                 () = tokio::time::sleep_until(self.deadline.at()) => {
-                    let cause = format!("no progress for {}", text::duration(BOOTSTRAP_LIMIT));
+                    let seen = standstill(&nodes.now().objects, &operators.now().objects);
+                    let limit = text::duration(no_progress(BOOTSTRAP_LIMIT));
+                    let cause = format!("no progress for {limit}; last seen: {seen}");
                     return Err(WaitError::Bootstrap { cause, hint: BOOTSTRAP });
                 }
             }

@@ -10,6 +10,7 @@ use jiff::{Timestamp, Zoned};
 use kube::Client;
 use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::get;
+use seedling_steps::no_progress;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ fn say(on: &mut impl FnMut(Progress), level: Level, text: impl Into<String>) {
 
 async fn initialized(client: &Client, url: &str, on: &mut impl FnMut(Progress)) -> Result<(), WaitError> {
     let what = format!("for the cluster at {url} to initialize");
-    say(on, Level::Info, text::waiting(INITIALIZE_LIMIT, &Zoned::now(), &what));
+    say(on, Level::Info, text::waiting(no_progress(INITIALIZE_LIMIT), &Zoned::now(), &what));
     let mut version = follow(client, Selection::one(CONFIG, "ClusterVersion", None, "version"));
     let mut deadline = Deadline::new(INITIALIZE_LIMIT);
     loop {
@@ -124,7 +125,7 @@ async fn stable(
     on: &mut impl FnMut(Progress),
 ) -> Result<(), WaitError> {
     let what = "to ensure each cluster operator has finished progressing";
-    say(on, Level::Info, text::waiting(STABLE_LIMIT, &Zoned::now(), what));
+    say(on, Level::Info, text::waiting(no_progress(STABLE_LIMIT), &Zoned::now(), what));
     let mut operators = follow(client, Selection::all(CONFIG, "ClusterOperator"));
     let mut deadline = Deadline::new(STABLE_LIMIT);
     let mut told = std::collections::BTreeSet::new();
@@ -143,7 +144,7 @@ async fn stable(
         }
         deadline.saw(waiting.join(", "));
         // Stability for a while comes by time alone.
-        let pause = if stable_for.is_zero() { STABLE_LIMIT } else { Duration::from_secs(1) };
+        let pause = if stable_for.is_zero() { no_progress(STABLE_LIMIT) } else { Duration::from_secs(1) };
         let _ = tokio::time::timeout(pause, operators.next()).await;
         if tokio::time::Instant::now() >= deadline.at() {
             return Err(WaitError::Unstable(deadline.seen));

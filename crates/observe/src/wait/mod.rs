@@ -11,6 +11,7 @@ pub use install::{InstallParams, install_complete};
 
 use crate::Level;
 use kube::Client;
+use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -66,7 +67,9 @@ struct Deadline {
 }
 
 impl Deadline {
-    fn new(no_progress: Duration) -> Self {
+    /// `limit` is upstream's, and the default.
+    fn new(limit: Duration) -> Self {
+        let no_progress = seedling_steps::no_progress(limit);
         Self { no_progress, last: Instant::now(), seen: String::new() }
     }
     fn saw(&mut self, what: String) {
@@ -80,12 +83,24 @@ impl Deadline {
     }
 }
 
-/// What upstream prints when `bootstrap-complete` fails.
-pub async fn report_bootstrap_failure(client: &Client, error: &WaitError, on: &mut impl FnMut(Progress)) {
+/// The command that shows who does not come on.
+fn next(dir: &Path) -> String {
+    format!("kubectl --kubeconfig={} get nodes,clusteroperators,csr", dir.join("auth/kubeconfig").display())
+}
+
+/// What upstream prints when `bootstrap-complete` fails, and which nodes are not ready.
+pub async fn report_bootstrap_failure(
+    client: &Client,
+    dir: &Path,
+    error: &WaitError,
+    on: &mut impl FnMut(Progress),
+) {
     operators::tell_conditions(client, on).await;
+    operators::tell_nodes(client, on).await;
     let mut line = |level, text: &str| on(Progress::Line(level, text.into()));
     line(Level::Info, "Use the following commands to gather logs from the cluster");
     line(Level::Info, "seedling lab logs bootstrap");
+    line(Level::Info, &next(dir));
     if let WaitError::Bootstrap { cause, .. } = error {
         line(Level::Error, &format!("Bootstrap failed to complete: {cause}"));
     }
@@ -93,7 +108,14 @@ pub async fn report_bootstrap_failure(client: &Client, error: &WaitError, on: &m
 }
 
 /// What upstream prints when `install-complete` fails.
-pub async fn report_install_failure(client: &Client, error: &WaitError, on: &mut impl FnMut(Progress)) {
+pub async fn report_install_failure(
+    client: &Client,
+    dir: &Path,
+    error: &WaitError,
+    on: &mut impl FnMut(Progress),
+) {
+    operators::tell_nodes(client, on).await;
+    on(Progress::Line(Level::Info, format!("Look at what makes no progress: {}", next(dir))));
     if let WaitError::Install(_) = error {
         operators::tell_conditions(client, on).await;
         for text in [

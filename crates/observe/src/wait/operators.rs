@@ -26,6 +26,41 @@ pub fn lines(name: &str, operator: &Value) -> Vec<(Level, String)> {
     lines
 }
 
+/// Why a node is not ready; none: it is.
+pub fn not_ready(node: &Value) -> Option<String> {
+    let conditions = node["status"]["conditions"].as_array();
+    let Some(ready) = conditions.into_iter().flatten().find(|c| c["type"] == "Ready") else {
+        return Some("Ready was never reported".into());
+    };
+    let field = |f: &str| ready[f].as_str().unwrap_or_default();
+    let (status, reason, message) = (field("status"), field("reason"), field("message"));
+    (status != "True").then(|| format!("Ready is {status} with {reason}: {message}"))
+}
+
+/// What makes no progress: nodes that are not ready, and operators that are not available or not done.
+pub fn standstill(nodes: &BTreeMap<String, Value>, operators: &BTreeMap<String, Value>) -> String {
+    let nodes_len = nodes.len();
+    let nodes = nodes.iter().filter_map(|(name, node)| Some(format!("node {name}: {}", not_ready(node)?)));
+    let abnormal = |(name, operator): (&String, &Value)| {
+        let said: Vec<_> = lines(name, operator).into_iter().map(|(_, text)| text).collect();
+        said.first().map(|first| first.trim_start_matches("Cluster ").to_string())
+    };
+    let all: Vec<_> = nodes.chain(operators.iter().filter_map(abnormal)).collect();
+    match all.is_empty() {
+        true => format!("{} nodes are ready, {} operators say nothing unusual", nodes_len, operators.len()),
+        false => all.join("; "),
+    }
+}
+
+pub async fn tell_nodes(client: &Client, on: &mut impl FnMut(Progress)) {
+    for node in seedling_cluster::list(client, "v1", "Node", None, "").await.unwrap_or_default() {
+        if let Some(why) = not_ready(&node) {
+            let name = node["metadata"]["name"].as_str().unwrap_or_default();
+            on(Progress::Line(Level::Error, format!("Node {name} {why}")));
+        }
+    }
+}
+
 pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Progress)) {
     match seedling_cluster::list(client, "config.openshift.io/v1", "ClusterOperator", None, "").await {
         Ok(operators) => {
@@ -83,6 +118,21 @@ mod tests {
             }
         }
         assert_eq!(said, include_str!("../../tests/data/install-no-ingress-ca.operators.txt"));
+    }
+
+    #[test]
+    fn what_stands_still_is_named() {
+        let node = |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status, "reason": "KubeletNotReady", "message": "no network"}]}});
+        let etcd = json!({"status": {"conditions": [{"type": "Available", "status": "False", "reason": "Members", "message": "1 of 3"}]}});
+        let nodes: BTreeMap<_, _> =
+            [("m0".to_string(), node("True")), ("m1".to_string(), node("False"))].into();
+        let operators: BTreeMap<_, _> = [("dns".to_string(), json!({})), ("etcd".to_string(), etcd)].into();
+        assert_eq!(
+            standstill(&nodes, &operators),
+            "node m1: Ready is False with KubeletNotReady: no network; operator etcd Available is False with Members: 1 of 3"
+        );
+        let well = standstill(&BTreeMap::from([("m0".to_string(), node("True"))]), &BTreeMap::new());
+        assert_eq!(well, "1 nodes are ready, 0 operators say nothing unusual");
     }
 
     #[test]

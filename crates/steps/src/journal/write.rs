@@ -1,6 +1,6 @@
 //! Writers of the journal: any number, each line whole and on the disk before the step goes on.
 
-use super::{Event, Line, lines};
+use super::{Event, Fate, Line, fold, lines};
 use seedling_types::paths;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -36,6 +36,17 @@ impl Journal {
             Ok(bytes) => Ok(lines(&bytes)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(e),
+        }
+    }
+
+    /// For those who wait for another: what it is at. A step that is tried again and again is always the same.
+    pub fn says(&self, who: &str) -> String {
+        let state = fold(&self.read().unwrap_or_default());
+        let steps = state.service(who).map_or(&[][..], |s| &s.steps);
+        let done = steps.iter().filter(|s| s.fate == Fate::Done).count();
+        match steps.last() {
+            Some(last) => format!("{who} came as far as {}, {done} steps are done", last.name),
+            None => format!("{who} has not begun"),
         }
     }
 
