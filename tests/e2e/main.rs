@@ -4,6 +4,7 @@
 mod certs;
 mod clients;
 mod handoff;
+mod journal;
 mod machine;
 mod masters;
 mod quorum;
@@ -90,6 +91,7 @@ fn pulled(suite: &mut Suite) -> bool {
     if !suite.check("every_certificate_is_renewed_and_nothing_is_lost", || certs::renewed(&lab)) {
         diagnose(&lab);
     }
+    suite.check("a_node_founds_no_second_cluster", || journal::second_cluster(&lab));
     suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
     true
 }
@@ -130,6 +132,7 @@ fn seeded(suite: &mut Suite) {
     suite.check("nothing_was_lost_on_the_way", || handoff::lost_nothing(&lab));
     machine::checks(suite, &lab);
     handoff::checks(suite, &lab);
+    journal::checks(suite, &lab);
     clients::checks(suite, &lab);
     trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);

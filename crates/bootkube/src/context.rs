@@ -43,7 +43,7 @@ impl Context {
         })?;
         let bootstrap = inventory.bootstrap().context("hosts.yaml names no bootstrap host")?;
         let (node, address) = (bootstrap.name.clone(), bootstrap.address);
-        if let Some(minutes) = patience::no_progress_minutes(&dir.join("manifests")) {
+        if let Some(minutes) = patience::no_progress_minutes(&dir) {
             seedling_steps::configure_no_progress(minutes);
         }
         let identity = Identity::of_assets(&dir)?;

@@ -1,7 +1,6 @@
 //! How long nothing may move: ConfigMap openshift-config/bring-up, which a person put among the manifests; the operators read the same
 //! object from the cluster.
 
-use crate::apply::read_manifests;
 use seedling_types::names::NS_CONFIG;
 use serde_json::Value;
 use std::path::Path;
@@ -9,9 +8,15 @@ use std::path::Path;
 const CONFIGMAP: &str = "bring-up";
 const KEY: &str = "no-progress-minutes";
 
-/// None: nobody said anything that makes sense.
-pub fn no_progress_minutes(manifests: &Path) -> Option<u32> {
-    read_manifests(manifests).ok()?.values().find_map(parse)
+/// `dir` is bootkube's. None: nobody said anything that makes sense.
+pub fn no_progress_minutes(dir: &Path) -> Option<u32> {
+    // Where the assets put it, and where the first stage moves it.
+    let files =
+        ["manifests", "openshift"].into_iter().filter_map(|folder| std::fs::read_dir(dir.join(folder)).ok());
+    let texts = files.flatten().flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    // There are many manifests, and most are large.
+    let mut named = texts.filter(|text| text.contains(KEY));
+    named.find_map(|text| parse(&serde_saphyr::from_str(&text).ok()?))
 }
 
 fn parse(object: &Value) -> Option<u32> {

@@ -4,7 +4,8 @@ use crate::resume::{Resume, resume};
 use crate::{Context, Outcome, PLAN};
 use anyhow::{Context as _, Result};
 use seedling_steps::journal::Line;
-use seedling_steps::{Journal, Recorder, Unmet, write_atomic};
+use seedling_steps::{Journal, Recorder, Unmet, sweep, write_atomic};
+use seedling_types::paths;
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,6 +26,9 @@ pub async fn run(root: &Path) -> Result<()> {
 async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
     let context = Context::load(root)?;
     context.pins().pin()?;
+    for dir in [paths::OPT_OPENSHIFT, paths::ETC_KUBERNETES] {
+        sweep(&context.path(dir))?;
+    }
     for step in PLAN {
         let name = step.stage.name;
         let done = step.stage.done.map(|done| context.dir(&format!("{done}.done")));
@@ -74,9 +78,9 @@ async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
     Ok(())
 }
 
-fn in_stage(name: &str, mut error: anyhow::Error) -> anyhow::Error {
+fn in_stage(name: &'static str, mut error: anyhow::Error) -> anyhow::Error {
     match error.downcast_mut::<Unmet>() {
-        Some(unmet) => unmet.stage = Some(name.into()),
+        Some(unmet) => unmet.stage = Some(name),
         None => return error.context(format!("stage {name}")),
     }
     error

@@ -49,19 +49,19 @@ pub enum Probe<T> {
 #[error("{}{condition}: no progress for {}s{}; last seen: {last_seen}; next: {hint}", in_stage(.stage), waited.as_secs(), on_node(.node))]
 pub struct Unmet {
     /// Of bootkube, where it is one of its stages that waited.
-    pub stage: Option<String>,
+    pub stage: Option<&'static str>,
     pub condition: String,
-    pub node: Option<String>,
+    pub node: Option<Box<str>>,
     pub last_seen: String,
     pub waited: Duration,
     pub hint: String,
 }
 
-fn in_stage(stage: &Option<String>) -> String {
-    stage.as_ref().map(|stage| format!("stage {stage}: ")).unwrap_or_default()
+fn in_stage(stage: &Option<&str>) -> String {
+    stage.map(|stage| format!("stage {stage}: ")).unwrap_or_default()
 }
 
-fn on_node(node: &Option<String>) -> String {
+fn on_node(node: &Option<Box<str>>) -> String {
     node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default()
 }
 
@@ -111,7 +111,8 @@ pub async fn wait_for<T>(
         let waited = last_change.elapsed();
         if waited >= condition.no_progress {
             let Condition { name, hint, .. } = condition.clone();
-            return Err(Unmet { stage: None, condition: name, node: last_node, last_seen, waited, hint });
+            let node = last_node.map(String::into_boxed_str);
+            return Err(Unmet { stage: None, condition: name, node, last_seen, waited, hint });
         }
         tokio::time::sleep(poll).await;
     }
@@ -159,7 +160,7 @@ mod tests {
             }
         });
         let mut error = unmet.await.unwrap_err();
-        error.stage = Some("cb-bootstrap".into());
+        error.stage = Some("cb-bootstrap");
         assert_eq!(
             error.to_string(),
             "stage cb-bootstrap: the thing: no progress for 5s on master-2; last seen: no pod; next: look at it"

@@ -9,7 +9,7 @@ pub mod journal;
 mod record;
 mod stage;
 
-pub use atomic::{write_atomic, write_atomic_if_changed};
+pub use atomic::{sweep, write_atomic, write_atomic_if_changed};
 pub use condition::{
     Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
 };

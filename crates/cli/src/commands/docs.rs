@@ -67,8 +67,9 @@ fn install_config() -> String {
 
 fn stages() -> String {
     let mut text = format!(
-        "# Stages of bootkube\n\n{NOTE}\nIn this order, on the bootstrap node. Each has a record in \
-         `/var/log/openshift/bootkube.json`; a stage with a done file is skipped when bootkube is started again.\n"
+        "# Stages of bootkube\n\n{NOTE}\nIn this order, on the bootstrap node. Each is in the node's journal and, made of that, \
+         in `/var/log/openshift/bootkube.json`; a stage with a done file is skipped when bootkube is started again, and one whose \
+         done file was removed runs again.\n"
     );
     for (number, step) in seedling_bootkube::PLAN.iter().enumerate() {
         let s = &step.stage;

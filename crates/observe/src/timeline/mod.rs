@@ -59,14 +59,12 @@ pub struct Part {
 }
 
 /// Steps that only wait; what others do explains their time.
-const WAITS: [&str; 13] = [
-    "approve-csr",
+const WAITS: [&str; 11] = [
     "bootkube wait-for-etcd",
     "bootkube cb-bootstrap",
     "bootkube cb-bootstrap/api",
     "bootkube cb-bootstrap/masters",
     "bootkube wait-for-ceo",
-    "progress wait-for-bootstrap-complete",
     "progress report-bootstrap-complete",
     "kubelet-join request",
     "kubelet-join certificate",
@@ -76,6 +74,8 @@ const WAITS: [&str; 13] = [
 ];
 /// What the helper saw of a boot is told in more detail, and is on its own clock.
 const TOLD_BY_THE_HELPER: &str = "boot";
+/// It follows bootkube from the beginning to the end, and says no more than that.
+const TOLD_BY_BOOTKUBE: &str = "progress wait-for-bootstrap-complete";
 const LAB: &str = "lab";
 
 pub fn timeline(input: &Input) -> Timeline {
@@ -114,6 +114,9 @@ fn steps(started: i64, state: &State) -> Vec<Bar> {
         let installs = service.name.starts_with("installer/");
         for step in service.steps.iter().filter(|s| !(installs && s.name.contains('/'))) {
             let name = format!("{} {}", service.name, step.name);
+            if name == TOLD_BY_BOOTKUBE {
+                continue;
+            }
             let waits = WAITS.contains(&name.as_str());
             let bar = |&(from, to): &(i64, i64)| Bar {
                 step: name.clone(),
