@@ -22,7 +22,7 @@ pub async fn report_progress(root: &Path) -> Result<()> {
 async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     recorder.stage_start(WAIT)?;
     let done = c.dir(".bootkube.done");
-    let condition = Condition::new(
+    let condition = Condition::within(
         ".bootkube.done to be written",
         // bootkube has its own deadlines and says more; this one only must not be the first to give up.
         Duration::from_secs(4 * 3600),

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use seedling_observe::first_boot;
 use seedling_operators::{admission, etcd, kubelet_join, machine_approver, machine_config, static_pod};
-use seedling_steps::Journal;
+use seedling_steps::{Journal, Recorder};
 use seedling_types::{Inventory, paths};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,12 @@ pub async fn run(command: NodeCommand) -> Result<()> {
         NodeCommand::Bootkube => seedling_bootkube::run(Path::new(ROOT)).await,
         NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
         NodeCommand::ReportProgress => seedling_bootkube::report_progress(Path::new(ROOT)).await,
-        NodeCommand::ApproveCsr => Journal::of(Path::new(ROOT), "approve-csr").run(approve_csr()).await,
+        NodeCommand::ApproveCsr => {
+            let recorder = Recorder::start(Path::new(ROOT), "approve-csr")?;
+            let approved = approve_csr().await;
+            recorder.service_end(approved.as_ref().err().map(|e| format!("{e:#}")))?;
+            approved
+        }
         NodeCommand::Installer(a) => {
             let client = seedling_cluster::connect(None).await?;
             let args = static_pod::InstallerArgs {
@@ -181,7 +186,7 @@ async fn approve_csr() -> Result<()> {
     let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
     let inventory = inventory()?;
     let done = Path::new(paths::OPT_OPENSHIFT).join(".bootkube.done");
-    let condition = seedling_steps::Condition::new(
+    let condition = seedling_steps::Condition::within(
         "bootkube to be done",
         std::time::Duration::from_secs(4 * 3600),
         "journalctl -n 50 -u bootkube.service",

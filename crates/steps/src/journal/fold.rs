@@ -30,6 +30,9 @@ pub struct Step {
     pub since: i64,
     /// Of all its runs; what a restart cut short counts until that restart.
     pub seconds: f64,
+    /// It was done once, whatever came later.
+    #[serde(skip)]
+    pub was_done: bool,
     /// From when to when, run by run, in milliseconds since 1970.
     #[serde(skip)]
     pub runs: Vec<(i64, i64)>,
@@ -64,10 +67,10 @@ impl State {
         self.step(who, step).is_some_and(|s| matches!(s.fate, Fate::Done | Fate::Skipped))
     }
 
-    /// How many steps were ever begun, and how many are done: what is tried again and again does not count.
+    /// How many steps were ever begun, and how many were ever done: what is tried again and again does not count.
     pub fn progress(&self) -> (usize, usize) {
         let steps = || self.services.iter().flat_map(|s| &s.steps);
-        (steps().count(), steps().filter(|s| matches!(s.fate, Fate::Done | Fate::Skipped)).count())
+        (steps().count(), steps().filter(|s| s.was_done).count())
     }
 
     /// What is being worked on: of each service the step that began last, with the service's name.
@@ -146,7 +149,8 @@ impl Service {
         let index = found.unwrap_or_else(|| {
             let (note, facts) = (None, BTreeMap::new());
             let (name, fate) = (name.into(), Fate::Interrupted);
-            self.steps.push(Step { name, fate, since: at, seconds: 0.0, runs: vec![], note, facts });
+            let (seconds, was_done, runs) = (0.0, false, vec![]);
+            self.steps.push(Step { name, fate, since: at, seconds, was_done, runs, note, facts });
             self.steps.len() - 1
         });
         &mut self.steps[index]
@@ -169,5 +173,6 @@ impl Step {
             self.runs.push((self.since, at));
         }
         (self.fate, self.since) = (fate, at);
+        self.was_done |= matches!(fate, Fate::Done | Fate::Skipped);
     }
 }

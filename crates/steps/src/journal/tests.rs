@@ -108,6 +108,23 @@ fn what_was_cut_short_counts_until_the_restart() {
 }
 
 #[test]
+fn what_is_tried_again_and_again_is_no_progress() {
+    let run = [
+        at(0, "bootkube", "", Event::Begin),
+        at(0, "bootkube", "a", Event::Begin),
+        at(0, "bootkube", "a", Event::End),
+        at(0, "bootkube", "b", Event::Begin),
+        at(0, "bootkube", "b", Event::Failed),
+    ];
+    let mut lines = run.to_vec();
+    let once = fold(&lines).progress();
+    for line in run {
+        lines.push(line);
+        assert_eq!(fold(&lines).progress(), once);
+    }
+}
+
+#[test]
 fn a_boot_ends_what_was_open_on_the_machine() {
     let mut lines =
         vec![at(0, "kubelet-join", "", Event::Begin), at(1, "kubelet-join", "request", Event::Begin)];

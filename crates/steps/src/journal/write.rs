@@ -1,6 +1,6 @@
 //! Writers of the journal: any number, each line whole and on the disk before the step goes on.
 
-use super::{Event, Fate, Line, fold, lines};
+use super::{Event, Line, fold, lines};
 use seedling_types::paths;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -43,7 +43,7 @@ impl Journal {
     pub fn says(&self, who: &str) -> String {
         let state = fold(&self.read().unwrap_or_default());
         let steps = state.service(who).map_or(&[][..], |s| &s.steps);
-        let done = steps.iter().filter(|s| s.fate == Fate::Done).count();
+        let done = steps.iter().filter(|s| s.was_done).count();
         match steps.last() {
             Some(last) => format!("{who} came as far as {}, {done} steps are done", last.name),
             None => format!("{who} has not begun"),
