@@ -165,7 +165,13 @@ fn every_key_algorithm_signs_and_is_read_back() {
             key_usage: true,
         };
         let leaf = issue(&ca, &spec, EcdsaP256, NOW + table::DAY).unwrap();
-        verify(&leaf.cert, &ca.cert, KeyUsage::client_auth()).unwrap_or_else(|e| panic!("{alg:?}: {e}"));
+        let asked = |moment: OffsetDateTime| {
+            let moment = UnixTime::since_unix_epoch(Duration::from_secs(moment.unix_timestamp() as u64));
+            verify_at(&leaf.cert, &ca.cert, KeyUsage::client_auth(), moment)
+        };
+        asked(NOW + table::DAY).unwrap_or_else(|e| panic!("{alg:?}: {e}"));
+        // A clock may lag behind by an hour, not by a day.
+        assert!(asked(NOW + table::DAY - ::time::Duration::HOUR).is_ok() && asked(NOW).is_err());
         assert_eq!(not_after(&leaf.cert).unwrap(), NOW + table::DAY * 2);
         assert!(ca.key.starts_with("-----BEGIN PRIVATE KEY-----\n"), "PKCS#8");
         assert!(!format!("{ca:?}").contains("PRIVATE"));
