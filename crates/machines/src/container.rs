@@ -20,7 +20,7 @@ const POWER_OFF_WITHIN: Duration = Duration::from_secs(60);
 /// systemd's "power off" signal: SIGRTMIN+4.
 const POWER_OFF: &str = "38";
 /// How often a machine with a slow disk may write a second: an agreement of etcd then takes longer than its heartbeat.
-const SLOW_WRITES: u32 = 5;
+const SLOW_WRITES: u32 = 25;
 /// Fills the disk below a directory, until there is no room for another block.
 const FILL: &str = r#"cat /dev/zero > "$1/full" 2>/dev/null; df --output=avail "$1" | tail -1"#;
 /// Mounts the disks in a mount namespace of its own and starts runc there: the mount is nowhere else, on no machine can it
