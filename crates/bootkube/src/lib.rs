@@ -17,6 +17,7 @@ mod runner;
 mod stages;
 
 pub use context::Context;
+pub use identity::Refused;
 pub use plan::{Outcome, PLAN, Step};
 pub use progress::report_progress;
 pub use release_image::fetch_release_manifests;

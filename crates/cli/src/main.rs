@@ -149,6 +149,8 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
     match error.downcast_ref::<seedling_lab::LabError>() {
         Some(seedling_lab::LabError::Preflight(_)) => ExitCode::from(4),
+        // bootkube.service is not started again after it.
+        _ if error.is::<seedling_bootkube::Refused>() => ExitCode::from(5),
         _ => ExitCode::FAILURE,
     }
 }

@@ -30,6 +30,8 @@ pub const NAMESPACE: &str = "seedling-probe";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A cluster that is whole answers at the end, when what was written is counted.
 const COUNT_WITHIN: Duration = Duration::from_secs(60);
+/// A namespace goes when all in it has gone: some hundred objects.
+const GONE_WITHIN: Duration = Duration::from_secs(60);
 /// A watch whose server was killed a moment before the end is opened again, and goes on from where it was.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
@@ -146,10 +148,19 @@ async fn first_answer(options: &Options) -> Result<(), ProbeError> {
     let namespaces: Api<Namespace> = Api::all(client);
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(NAMESPACE.into());
-    match namespaces.create(&PostParams::default(), &namespace).await {
-        Ok(_) => Ok(()),
-        Err(e) => Err(ProbeError::Namespace(Box::new(e))),
-    }
+    let hint = "kubectl get namespace seedling-probe -o yaml";
+    let condition = Condition::within("an earlier prober's namespace to be gone", GONE_WITHIN, hint);
+    let made = wait_for(&condition, Duration::from_millis(200), async || {
+        match namespaces.create(&PostParams::default(), &namespace).await {
+            Ok(_) => Probe::Met(Ok(())),
+            Err(kube::Error::Api(answer)) if answer.code == 409 => {
+                let _ = namespaces.delete(NAMESPACE, &DeleteParams::background()).await;
+                Probe::Unmet("it is being removed".into())
+            }
+            Err(e) => Probe::Met(Err(ProbeError::Namespace(Box::new(e)))),
+        }
+    });
+    made.await?
 }
 
 async fn ready(client: &kube::Client) -> Result<(), String> {
@@ -174,7 +185,7 @@ async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
     Ok(counted.await?)
 }
 
-/// Left behind, it harms nobody: the next run says that it is there.
+/// Left behind, it harms nobody: the next run removes it.
 async fn remove(kubeconfig: &Path) {
     let removed = async {
         let namespaces: Api<Namespace> = Api::all(connect_without_retries(kubeconfig).await?);
