@@ -126,7 +126,7 @@ fn record(lab: &Lab) -> Result<Vec<Value>> {
     Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
 }
 
-/// While etcd's leader moves. None was seen in 20 bring-ups.
+/// While etcd's leader moves: one request in seventeen bring-ups, 217 ms.
 const LONGEST_WINDOW_MILLIS: i64 = 300;
 
 /// What the prober saw beside the bring-up, without retries.
