@@ -1,12 +1,10 @@
 //! What every stage may read: the cluster's settings, the release, the inventory, and where files go.
 
 use crate::identity::{Identity, Pins};
-use crate::patience;
+use crate::settings;
 use anyhow::{Context as _, Result};
 use seedling_components::ClusterConfig;
-use seedling_pki::Policy;
 use seedling_steps::Journal;
-use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 use seedling_types::{Inventory, ReleaseInfo, paths};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -43,7 +41,7 @@ impl Context {
         })?;
         let bootstrap = inventory.bootstrap().context("hosts.yaml names no bootstrap host")?;
         let (node, address) = (bootstrap.name.clone(), bootstrap.address);
-        if let Some(minutes) = patience::no_progress_minutes(&dir) {
+        if let Some(minutes) = settings::no_progress_minutes(&dir) {
             seedling_steps::configure_no_progress(minutes);
         }
         let identity = Identity::of_assets(&dir)?;
@@ -101,28 +99,6 @@ impl Context {
     /// Admin access through the load balancer.
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir("auth/kubeconfig")
-    }
-
-    /// The administrator's, if it came with the manifests: kubelets' first certificates are signed before there is an API to ask.
-    /// One with mistakes counts as none, here as later; then the operators say so.
-    pub fn certificate_policy(&self) -> Result<Policy> {
-        for entry in std::fs::read_dir(self.dir("manifests"))? {
-            let path = entry?.path();
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let Ok(object) = serde_saphyr::from_str::<Value>(&text) else { continue };
-            let metadata = &object["metadata"];
-            let is_it = object["kind"] == "ConfigMap"
-                && metadata["namespace"] == NS_CONFIG
-                && metadata["name"] == CERTIFICATES_CONFIGMAP;
-            if is_it {
-                let data = serde_json::from_value(object["data"].clone()).unwrap_or_default();
-                return Ok(Policy::parse(&data).unwrap_or_else(|wrong| {
-                    println!("{} counts as if it were not there: {}", path.display(), wrong.join("; "));
-                    Policy::default()
-                }));
-            }
-        }
-        Ok(Policy::default())
     }
 
     pub fn etcd_tls(&self) -> Result<seedling_cluster::etcd::EtcdTls> {

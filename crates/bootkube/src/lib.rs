@@ -7,13 +7,13 @@ mod apply;
 mod context;
 mod identity;
 mod leader;
-mod patience;
 mod plan;
 mod progress;
 mod quorum;
 mod release_image;
 mod resume;
 mod runner;
+mod settings;
 mod stages;
 
 pub use context::Context;

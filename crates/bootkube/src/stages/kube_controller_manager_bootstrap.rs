@@ -1,7 +1,7 @@
 //! Stage 8: the temporary controllers; they sign kubelets' certificates and give nodes their pod networks.
 
 use super::{namespace, secret, tls_secret};
-use crate::{Context, Outcome};
+use crate::{Context, Outcome, settings};
 use anyhow::Result;
 use seedling_components::{Place, kube_controller_manager};
 use seedling_steps::Stage;
@@ -37,7 +37,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         &c.config,
         &c.release,
         Place::Bootstrap,
-        c.certificate_policy()?.kubelet,
+        settings::certificate_policy(&c.dir("")).kubelet,
     )?;
     c.bootstrap_pod("kube-controller-manager-pod.yaml", &pod)?;
     Ok(Outcome::Done)
