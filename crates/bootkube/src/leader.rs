@@ -16,6 +16,10 @@ use tokio::time::{sleep, timeout};
 const LOOK: Duration = Duration::from_millis(200);
 /// In which what was under way is through, and a follower leads. Longer, and clients would take the API server for dead.
 const HELD_FOR: Duration = Duration::from_millis(900);
+/// What the API server sent before it was held may still be on its way into etcd: so long nothing new must come.
+const QUIET: Duration = Duration::from_millis(50);
+/// The members themselves write too, rarely; then it is not waited for longer.
+const QUIET_WITHIN: Duration = Duration::from_millis(400);
 
 /// Until another member leads; whatever goes wrong is tried again, and in the end the etcd operator does it before it removes
 /// this member.
@@ -52,18 +56,27 @@ async fn try_to(c: &Context) -> Result<bool> {
     let started = Instant::now();
     let held = Held::new(api_server().context("no API server runs here")?)?;
     timeout(HELD_FOR, async {
-        loop {
-            let status = etcd.status().await?;
-            if status.applied == status.index {
-                break;
-            }
-        }
+        // Quiet or not, by then it goes on.
+        let _ = timeout(QUIET_WITHIN, quiet(&mut etcd)).await;
         etcd.move_leader(next.id).await
     })
     .await??;
     drop(held);
     println!("etcd's leader is {} after {} ms", next.name, started.elapsed().as_millis());
     Ok(true)
+}
+
+/// Everything proposed is applied, and for a while nothing was proposed.
+async fn quiet(etcd: &mut Etcd) -> Result<()> {
+    let mut before = etcd.status().await?;
+    loop {
+        sleep(QUIET).await;
+        let now = etcd.status().await?;
+        if now.applied == now.index && now.index == before.index {
+            return Ok(());
+        }
+        before = now;
+    }
 }
 
 /// Whom this member hands over to; `Some(None)`: it need not, since it does not lead; `None`: there is nobody yet.

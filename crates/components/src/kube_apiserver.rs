@@ -106,7 +106,7 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
         // With it, an open connection gets one 429 at the end of the delay, an error for whoever does not retry. Without it,
         // idle connections are closed, requests end, and the load balancer has long sent new connections elsewhere.
         ("shutdown-send-retry-after", "false".into()),
-        ("shutdown-watch-termination-grace-period", "2s".into()),
+        ("shutdown-watch-termination-grace-period", "1s".into()),
         ("tls-min-version", "VersionTLS12".into()),
     ]));
     args
