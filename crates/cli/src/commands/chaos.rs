@@ -20,6 +20,9 @@ use tokio::sync::watch;
 /// How often the disk is looked at for the next step.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// A bring-up that takes longer has waited for something besides what was struck.
+const SLOW: Duration = Duration::from_secs(150);
+
 /// Of a disk that is to be filled: room for a cluster that has just grown.
 const ETCD_DISK_MIB: &str = "256";
 
@@ -205,6 +208,7 @@ impl Round<'_> {
         let log = self.beside(&format!("round-{}.log", self.number));
         let mut child = self.bring_up(&log)?;
         let (strikes, ended) = self.strike_until_end(&mut child).await?;
+        let took = started.elapsed();
         let lab = self.labs.open(&self.args.name).ok();
         let seen = match (ended.success(), &lab) {
             (true, Some(lab)) => {
@@ -216,10 +220,12 @@ impl Round<'_> {
                 Seen { not_grown: Some(last_words(&log)), report, etcd_clusters: BTreeSet::new() }
             }
         };
-        if let (Some(_), Some(lab)) = (&seen.not_grown, &lab) {
-            self.keep_journals(lab).await;
+        let explain = seen.not_grown.is_some() || took > SLOW;
+        if let (true, Some(lab)) = (explain, &lab) {
+            super::chaos_evidence::keep(lab, |name| self.beside(&format!("round-{}-{name}", self.number)))
+                .await;
         }
-        let seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
         let any_struck = strikes.iter().any(Result::is_ok);
         let outcomes: Vec<_> = (self.cases.iter().zip(&strikes))
             .map(|(c, s)| self.outcome(c, s, judge(s, any_struck, &seen), &seen, seconds))
@@ -315,17 +321,6 @@ impl Round<'_> {
 
     fn beside(&self, name: &str) -> PathBuf {
         self.args.report.with_file_name(name)
-    }
-
-    /// What a person would ask for first, before the lab is removed.
-    async fn keep_journals(&self, lab: &Lab) {
-        for host in &lab.record.spec.inventory.hosts {
-            let path = self.beside(&format!("round-{}-{}.journal", self.number, host.name));
-            let (Ok(program), Ok(file)) = (std::env::current_exe(), File::create(&path)) else { continue };
-            let mut command = Command::new(program);
-            command.args(["lab", "logs", "--name", &self.args.name, "--journal", &host.name]);
-            let _ = command.stdin(Stdio::null()).stdout(file).stderr(Stdio::null()).status().await;
-        }
     }
 }
 
