@@ -19,6 +19,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
         suite.check(check, || survives(lab, node));
     }
     suite.check("revision_2_rolls_one_node_at_a_time_while_its_operator_is_killed", || roll(lab));
+    suite.check("an_installer_that_never_starts_is_made_again", || never_started(lab));
     suite.check("a_deleted_daemon_set_comes_back", || {
         run(&mut lab.kubectl(&["-n", "openshift-dns", "delete", "daemonset", "dns-default"]))?;
         wait("the DNS daemon set", Duration::from_secs(60), || {
@@ -72,7 +73,6 @@ pub fn whole(lab: &Lab) -> Result<()> {
 
 /// Watches the schedulers of all masters: at every moment at least two are ready.
 fn roll(lab: &Lab) -> Result<()> {
-    let patch = r#"{"spec":{"forceRedeploymentReason":"end to end test"}}"#;
     let rolling = AtomicBool::new(true);
     let (seen, rolled) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -90,9 +90,9 @@ fn roll(lab: &Lab) -> Result<()> {
             (worst, at)
         });
         let rolled = (|| -> Result<()> {
-            run(&mut lab.kubectl(&["patch", "kubescheduler", "cluster", "--type=merge", "-p", patch]))?;
+            redeploy(lab, "end to end test")?;
             wait("the first master at revision 2", WHOLE_AGAIN, || {
-                Ok((at_revision_2(lab)? >= 1).then_some(()))
+                Ok((at_revision(lab, 2)? >= 1).then_some(()))
             })?;
             run(&mut lab.kubectl(&[
                 "-n",
@@ -103,7 +103,7 @@ fn roll(lab: &Lab) -> Result<()> {
                 "--grace-period=0",
                 "--force",
             ]))?;
-            wait("all masters at revision 2", WHOLE_AGAIN, || Ok((at_revision_2(lab)? == 3).then_some(())))
+            wait("all masters at revision 2", WHOLE_AGAIN, || Ok((at_revision(lab, 2)? == 3).then_some(())))
         })();
         rolling.store(false, Ordering::Relaxed);
         (watcher.join(), rolled)
@@ -115,8 +115,42 @@ fn roll(lab: &Lab) -> Result<()> {
     whole(lab)
 }
 
-fn at_revision_2(lab: &Lab) -> Result<usize> {
+/// From now on installers' containers are made and never started; it is over with the machine's power.
+const START_NO_INSTALLER: &str = r#"
+cat > /run/start-no-installer << 'EOF' && chmod 755 /run/start-no-installer
+#!/bin/sh
+for id; do :; done
+config=/run/containerd/io.containerd.runtime.v2.task/k8s.io/$id/config.json
+case " $* " in *" start "*) grep -q '"io.kubernetes.cri.container-name":"installer"' "$config" && exec sleep 600;; esac
+exec /run/real-runc "$@"
+EOF
+runc=$(command -v runc) && cp "$runc" /run/real-runc && mount --bind /run/start-no-installer "$runc"
+"#;
+
+/// The machine goes down after the installer's container was made and before it was started.
+fn never_started(lab: &Lab) -> Result<()> {
+    lab.shell("master-0", START_NO_INSTALLER)?;
+    redeploy(lab, "made and never started")?;
+    wait("the installer's container to be made", WHOLE_AGAIN, || {
+        let made = lab.shell("master-0", "crictl ps -a -q --state created --name '^installer$'")?;
+        Ok((!made.trim().is_empty()).then_some(()))
+    })?;
+    run(&mut lab.lab(&["power", "master-0", "kill"]))?;
+    run(&mut lab.lab(&["power", "master-0", "on"]))?;
+    wait("all masters at revision 3", WHOLE_AGAIN, || Ok((at_revision(lab, 3)? == 3).then_some(())))?;
+    let operator = "deployment/kube-scheduler-operator";
+    let log = run(&mut lab.kubectl(&["-n", "openshift-kube-scheduler-operator", "logs", operator]))?;
+    ensure!(log.contains("installer-3-master-0 will never start"), "it was started after all:\n{log}");
+    whole(lab)
+}
+
+fn redeploy(lab: &Lab, reason: &str) -> Result<()> {
+    let patch = serde_json::json!({"spec": {"forceRedeploymentReason": reason}}).to_string();
+    run(&mut lab.kubectl(&["patch", "kubescheduler", "cluster", "--type=merge", "-p", &patch])).map(drop)
+}
+
+fn at_revision(lab: &Lab, revision: i64) -> Result<usize> {
     let settings = lab.get(&["kubescheduler", "cluster"])?;
     let nodes = settings["status"]["nodeStatuses"].as_array().cloned().unwrap_or_default();
-    Ok(nodes.iter().filter(|n| n["currentRevision"] == 2).count())
+    Ok(nodes.iter().filter(|n| n["currentRevision"] == revision).count())
 }

@@ -12,6 +12,7 @@ pub(crate) mod policy;
 mod report;
 mod revision;
 pub(crate) mod signers;
+mod stuck;
 
 pub use installer::{InstallerArgs, install};
 
@@ -23,13 +24,14 @@ use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
-use seedling_cluster::{Cache, get};
+use seedling_cluster::{Cache, delete, get};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+use stuck::Stuck;
 
 /// What never changes about an operand.
 #[derive(Clone, Copy, Debug)]
@@ -127,8 +129,12 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
     let mut watched = Watched::start(&env.client, names);
     let mut asked = Asked::default();
     let mut progress = Progress::default();
+    let mut stuck = Stuck::default();
     loop {
         let view = watched.view();
+        if let Some(view) = &view {
+            unstick(env, names, view, &mut stuck).await;
+        }
         let busy = match view {
             Some(view) => match sync(env, operand, &view, &mut asked, &mut progress).await {
                 Ok(busy) => busy,
@@ -141,6 +147,15 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
         };
         watched.changed(&env.cache, if busy { PROGRESS } else { RESYNC }).await;
         tokio::time::sleep(BURST).await;
+    }
+}
+
+async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
+    for pod in stuck.look(view.pods.values(), Instant::now()) {
+        tracing::warn!("{}: {pod} will never start; it is deleted, and made again", names.operator);
+        if let Err(e) = delete(&env.client, "v1", "Pod", Some(names.namespace), &pod).await {
+            tracing::warn!("{}: {e}", names.operator);
+        }
     }
 }
 

@@ -1,0 +1,81 @@
+//! Installers that will never start.
+//!
+//! A machine that goes down after a pod's container was made and before it was started leaves a pod of which the kubelet thinks that
+//! it has run: it makes no new sandbox for it, and never says that it failed (kubernetes/kubernetes#118321). Such a pod is
+//! deleted, and made again like one that was never there.
+
+use super::name;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A sandbox of the host's network is there within a second or two; on a disk that takes a minute one is only made twice.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Since when which pod has no sandbox, by uid.
+#[derive(Default)]
+pub struct Stuck(BTreeMap<String, Instant>);
+
+impl Stuck {
+    /// Names of the installers to delete.
+    pub fn look<'a>(&mut self, pods: impl Iterator<Item = &'a Value>, now: Instant) -> Vec<String> {
+        let waiting: BTreeMap<_, _> = pods.filter(|p| has_no_sandbox(p)).map(|p| (uid(p), name(p))).collect();
+        self.0.retain(|uid, _| waiting.contains_key(uid.as_str()));
+        let over = |(uid, name): (&str, &str)| {
+            let since = *self.0.entry(uid.to_string()).or_insert(now);
+            (now.duration_since(since) >= PATIENCE).then(|| name.to_string())
+        };
+        waiting.into_iter().filter_map(over).collect()
+    }
+}
+
+fn uid(pod: &Value) -> &str {
+    pod["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+/// Its kubelet has seen it, and says that its containers cannot be started yet.
+fn has_no_sandbox(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let mut sandbox = conditions.filter(|c| c["type"] == "PodReadyToStartContainers");
+    pod["metadata"]["labels"]["app"] == "installer"
+        && pod["metadata"]["deletionTimestamp"].is_null()
+        && pod["status"]["phase"] == "Pending"
+        && sandbox.any(|c| c["status"] == "False")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(uid: &str, app: &str, phase: &str, sandbox: Option<&str>) -> Value {
+        let condition = sandbox.map(|s| json!({"type": "PodReadyToStartContainers", "status": s}));
+        json!({"metadata": {"name": format!("pod-{uid}"), "uid": uid, "labels": {"app": app}},
+            "status": {"phase": phase, "conditions": condition.into_iter().collect::<Vec<_>>()}})
+    }
+
+    #[test]
+    fn only_a_pod_that_stays_without_a_sandbox_is_stuck() {
+        let mut stuck = Stuck::default();
+        let start = Instant::now();
+        let mut at = |seconds: u64, pods: &[Value]| {
+            stuck.look(pods.iter(), start + Duration::from_secs(seconds)).join(" ")
+        };
+        let waits = |uid| pod(uid, "installer", "Pending", Some("False"));
+        let others = [
+            pod("pulls", "installer", "Pending", Some("True")),
+            pod("unseen", "installer", "Pending", None),
+            pod("runs", "installer", "Running", Some("True")),
+            pod("failed", "installer", "Failed", Some("False")),
+            pod("etcd", "etcd", "Pending", Some("False")),
+        ];
+        assert_eq!(at(0, &[&others[..], &[waits("a")]].concat()), "");
+        assert_eq!(at(15, &[&others[..], &[waits("a"), waits("b")]].concat()), "");
+        assert_eq!(at(20, &[&others[..], &[waits("a"), waits("b")]].concat()), "pod-a");
+        assert_eq!(at(36, &others), "", "both have one now");
+        assert_eq!(at(37, &[waits("b")]), "", "lost again: counted anew");
+        let mut going = waits("b");
+        going["metadata"]["deletionTimestamp"] = json!("2026-11-16T00:00:00Z");
+        assert_eq!(at(99, &[going]), "");
+    }
+}
