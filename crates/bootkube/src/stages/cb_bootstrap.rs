@@ -1,10 +1,12 @@
 //! Stage 17: start the temporary control plane, create everything, wait for the masters', hand over, tear down.
 
+mod teardown;
+
 use crate::{Context, Outcome, apply, leader, quorum};
 use anyhow::{Context as _, Result};
 use kube::Client;
 use seedling_cluster::operator_status::said_available;
-use seedling_cluster::{Cache, create_if_missing, get};
+use seedling_cluster::{Cache, create_if_missing};
 use seedling_steps::journal::fold;
 use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic_if_changed};
 use seedling_types::names::{NS_CVO, NS_KAS, NS_KCM, NS_SCHEDULER};
@@ -74,7 +76,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.
         journal.end(HANDED_OVER)?;
     }
-    tear_down(c).await?;
+    teardown::run(c).await?;
     Ok(Outcome::Done)
 }
 
@@ -234,88 +236,4 @@ async fn event(client: &Client, name: &str, message: &str) -> Result<()> {
     create_if_missing(client, &event).await.with_context(|| format!("event {name}"))?;
     println!("Sending {name} event.");
     Ok(())
-}
-
-/// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
-async fn tear_down(c: &Context) -> Result<()> {
-    println!("Tearing down temporary bootstrap control plane...");
-    c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
-    c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;
-    match std::fs::remove_dir_all(c.path(paths::BOOTSTRAP_SECRETS)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
-}
-
-async fn stop_clients(c: &Context) -> Result<()> {
-    for name in CLIENTS {
-        remove(c, name)?;
-    }
-    for container in ["cluster-version-operator", "kube-controller-manager", "kube-scheduler"] {
-        gone(&c.node, container).await?;
-    }
-    Ok(())
-}
-
-async fn stop_api_server(c: &Context) -> Result<()> {
-    if c.path(paths::STATIC_PODS).join(API_SERVER).exists() {
-        let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
-        for lease in ["kube-controller-manager", "kube-scheduler"] {
-            release_lease(&client, lease).await?;
-        }
-        event(&client, "bootstrap-finished", "Bootstrap control plane teardown complete").await?;
-        remove(c, API_SERVER)?;
-    }
-    gone(&c.node, "kube-apiserver").await
-}
-
-fn remove(c: &Context, manifest: &str) -> Result<()> {
-    match std::fs::remove_file(c.path(paths::STATIC_PODS).join(manifest)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
-}
-
-/// The kubelet stopped the container; asked of the runtime, since a standalone kubelet tells no API.
-async fn gone(node: &str, container: &str) -> Result<()> {
-    let condition = Condition::new(
-        format!("container {container} to stop"),
-        Duration::from_secs(180),
-        format!("crictl ps --name {container}; journalctl -n 20 -u kubelet.service"),
-    )
-    .on(node);
-    wait_for(&condition, POLL, async || {
-        let args = ["ps", "--quiet", "--state", "running", "--name", &format!("^{container}$")];
-        let output = tokio::process::Command::new("crictl").args(args).output().await;
-        match output {
-            Ok(o) if o.status.success() && o.stdout.trim_ascii().is_empty() => Probe::Met(()),
-            Ok(o) if o.status.success() => Probe::Unmet("running".into()),
-            Ok(o) => Probe::Unmet(String::from_utf8_lossy(&o.stderr).trim().to_string()),
-            Err(e) => Probe::Unmet(format!("crictl: {e}")),
-        }
-    })
-    .await?;
-    Ok(())
-}
-
-/// The holder is known to be gone, so the masters need not wait 15 s for its lease to run out.
-async fn release_lease(client: &Client, name: &str) -> Result<()> {
-    let hostname = nix::unistd::gethostname()?.to_string_lossy().into_owned();
-    let Some(mut lease) = get(client, "coordination.k8s.io/v1", "Lease", Some("kube-system"), name).await?
-    else {
-        return Ok(());
-    };
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-    if !holder.starts_with(&format!("{hostname}_")) {
-        return Ok(());
-    }
-    lease["spec"]["holderIdentity"] = json!("");
-    let api = seedling_cluster::api(client, "coordination.k8s.io/v1", "Lease", Some("kube-system")).await?;
-    let lease = serde_json::from_value(lease)?;
-    match api.replace(name, &Default::default(), &lease).await {
-        Ok(_) => Ok(()),
-        // Somebody else took it meanwhile.
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(e) => Err(e.into()),
-    }
 }

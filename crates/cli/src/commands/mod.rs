@@ -2,7 +2,6 @@ mod ask;
 pub mod certs;
 mod certs_live;
 pub mod chaos;
-mod chaos_evidence;
 pub mod completion;
 pub mod create;
 pub mod csr;

@@ -2,12 +2,12 @@
 
 use seedling_lab::Lab;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
 
 /// Files beside the report, each beginning with `round-N-`. Whatever cannot be had is left out: the lab may be half gone.
-pub async fn keep(lab: &Lab, beside: impl Fn(&str) -> std::path::PathBuf) {
+pub async fn keep(lab: &Lab, beside: impl Fn(&str) -> PathBuf) {
     let name = lab.record.spec.name.as_str();
     for host in &lab.record.spec.inventory.hosts {
         let journal = beside(&format!("{}.journal", host.name));

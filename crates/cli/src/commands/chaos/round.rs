@@ -1,0 +1,213 @@
+//! One bring-up, and the strikes that share it.
+
+use super::super::lab::Format;
+use super::{HandoffArgs, evidence};
+use anyhow::{Context, Result};
+use seedling_lab::chaos::{self, Case, Killed, Progress, Seen, Step, Verdict, judge, strike};
+use seedling_lab::{Lab, Labs};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+
+/// How often the disk is looked at for the next step.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A bring-up that takes longer has waited for something besides what was struck.
+const SLOW: Duration = Duration::from_secs(150);
+
+/// Of a disk that is to be filled: room for a cluster that has just grown.
+const ETCD_DISK_MIB: &str = "256";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    id: String,
+    /// Which bring-up it was part of, and how long that took.
+    round: usize,
+    seconds: f64,
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// What was done to whom.
+    struck: String,
+    /// Of the whole bring-up.
+    failed_requests: usize,
+    longest_window_millis: i64,
+    acknowledged: usize,
+    lost: usize,
+}
+
+/// Of the bring-up that is being struck.
+enum Now {
+    At(Box<Progress>),
+    Over,
+}
+
+/// One bring-up, with the cases that share it.
+pub struct Round<'a> {
+    pub labs: &'a Labs,
+    pub args: &'a HandoffArgs,
+    pub steps: &'a [Step],
+    pub number: usize,
+    pub cases: Vec<Case>,
+}
+
+impl Round<'_> {
+    pub async fn run(&self) -> Result<Vec<Outcome>> {
+        let started = Instant::now();
+        let log = self.beside(&format!("round-{}.log", self.number));
+        let mut child = self.bring_up(&log)?;
+        let (strikes, ended) = self.strike_until_end(&mut child).await?;
+        let took = started.elapsed();
+        let lab = self.labs.open(&self.args.name).ok();
+        let seen = match (ended.success(), &lab) {
+            (true, Some(lab)) => {
+                let etcd_clusters = etcd_clusters(lab).await;
+                Seen { not_grown: None, report: probed(lab), etcd_clusters }
+            }
+            (_, lab) => {
+                let report = lab.as_ref().and_then(probed);
+                Seen { not_grown: Some(last_words(&log)), report, etcd_clusters: BTreeSet::new() }
+            }
+        };
+        let explain = seen.not_grown.is_some() || took > SLOW;
+        if let (true, Some(lab)) = (explain, &lab) {
+            evidence::keep(lab, |name| self.beside(&format!("round-{}-{name}", self.number))).await;
+        }
+        let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
+        let any_struck = strikes.iter().any(Result::is_ok);
+        let outcomes: Vec<_> = (self.cases.iter().zip(&strikes))
+            .map(|(c, s)| self.outcome(c, s, judge(s, any_struck, &seen), &seen, seconds))
+            .collect();
+        if self.args.output == Format::Table {
+            outcomes.iter().for_each(say);
+        }
+        Ok(outcomes)
+    }
+
+    fn outcome(
+        &self,
+        case: &Case,
+        strike: &Result<String, String>,
+        verdict: Verdict,
+        seen: &Seen,
+        seconds: f64,
+    ) -> Outcome {
+        let report = seen.report.clone().unwrap_or_default();
+        Outcome {
+            id: case.to_string(),
+            round: self.number,
+            seconds,
+            verdict,
+            struck: strike.clone().unwrap_or_else(|why| why),
+            failed_requests: report.failures.len(),
+            longest_window_millis: report.windows.iter().map(|w| w.millis).max().unwrap_or_default(),
+            acknowledged: report.acknowledged,
+            lost: report.lost.len(),
+        }
+    }
+
+    /// As a user would, with a process of its own.
+    fn bring_up(&self, log: &Path) -> Result<Child> {
+        if let Some(dir) = log.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        let output = File::create(log).with_context(|| log.display().to_string())?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["lab", "up", "--probe", "--name", &self.args.name]);
+        if self.cases.iter().any(|case| case.fault == chaos::Fault::FillDisk) {
+            command.args(["--etcd-disk", ETCD_DISK_MIB]);
+        }
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
+        Ok(command.spawn()?)
+    }
+
+    /// Each strike as soon as its step is reached, beside the others.
+    async fn strike_until_end(
+        &self,
+        child: &mut Child,
+    ) -> Result<(Vec<Result<String, String>>, std::process::ExitStatus)> {
+        let progress = watch::Sender::new(None);
+        let killed = Killed::default();
+        let strikes = self.cases.iter().map(|case| self.at_its_step(case, progress.subscribe(), &killed));
+        let end = async {
+            let mut look = tokio::time::interval(LOOK);
+            loop {
+                tokio::select! {
+                    status = child.wait() => {
+                        progress.send_replace(Some(Now::Over));
+                        break status;
+                    }
+                    _ = look.tick() => if let Ok(lab) = self.labs.open(&self.args.name) {
+                        progress.send_replace(Some(Now::At(Box::new(Progress::of(lab)))));
+                    }
+                }
+            }
+        };
+        let (strikes, status) = tokio::join!(futures::future::join_all(strikes), end);
+        Ok((strikes, status?))
+    }
+
+    async fn at_its_step(
+        &self,
+        case: &Case,
+        mut progress: watch::Receiver<Option<Now>>,
+        killed: &Killed,
+    ) -> Result<String, String> {
+        let step = self.steps.iter().find(|s| s.id == case.step).ok_or("no such step")?;
+        let reached = progress.wait_for(|now| match now {
+            Some(Now::At(progress)) => progress.reached(&step.when, &case.on),
+            Some(Now::Over) => true,
+            None => false,
+        });
+        let over = matches!(*reached.await.map_err(|e| e.to_string())?, Some(Now::Over));
+        if over {
+            return Err("the bring-up ended before this step".into());
+        }
+        let lab = self.labs.open(&self.args.name).map_err(|e| e.to_string())?;
+        strike(&lab, case, killed).await.map_err(|e| e.to_string())
+    }
+
+    fn beside(&self, name: &str) -> PathBuf {
+        self.args.report.with_file_name(name)
+    }
+}
+
+fn say(outcome: &Outcome) {
+    let (word, why) = match &outcome.verdict {
+        Verdict::Green => ("green", outcome.struck.as_str()),
+        Verdict::Red(why) => ("RED", why.as_str()),
+        Verdict::Missed(why) => ("missed", why.as_str()),
+    };
+    let Outcome { id, round, seconds, failed_requests, longest_window_millis, lost, .. } = outcome;
+    println!(
+        "{round:>3} {seconds:>6.1}s {word:<6} {id:<56} {failed_requests:>4} failed, {longest_window_millis:>6} ms, {lost} lost  {why}"
+    );
+}
+
+fn probed(lab: &Lab) -> Option<seedling_lab::probe::Report> {
+    serde_json::from_slice(&std::fs::read(lab.dir.join("probe.json")).ok()?).ok()
+}
+
+/// What each master's etcd says of the members it knows.
+async fn etcd_clusters(lab: &Lab) -> BTreeSet<String> {
+    const ASK: &str = "crictl exec $(crictl ps -q --name '^etcd$') etcdctl endpoint status --cluster -w json";
+    let mut ids = BTreeSet::new();
+    for master in lab.record.spec.inventory.masters() {
+        let Ok(machine) = lab.machine(&master.name) else { continue };
+        let answer = machine.exec_output(&["sh", "-c", ASK]).await.unwrap_or_default();
+        let members: Vec<serde_json::Value> = serde_json::from_str(&answer).unwrap_or_default();
+        ids.extend(members.iter().map(|m| m["Status"]["header"]["cluster_id"].to_string()));
+    }
+    ids
+}
+
+fn last_words(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let error = text.lines().rev().find(|l| l.starts_with("error: ")).or(text.lines().last());
+    error.unwrap_or("lab up said nothing").to_string()
+}
