@@ -5,6 +5,7 @@ use super::{HandoffArgs, evidence};
 use anyhow::{Context, Result};
 use seedling_lab::chaos::{self, Case, Killed, Progress, Seen, Step, Verdict, judge, strike};
 use seedling_lab::{Lab, Labs};
+use seedling_steps::{Condition, Probe, wait_for};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// A bring-up that takes longer has waited for something besides what was struck.
 const SLOW: Duration = Duration::from_secs(150);
+
+/// Struck in the last moment, it starts again in a second or two.
+const ETCD_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Of a disk that is to be filled: room for a cluster that has just grown.
 const ETCD_DISK_MIB: &str = "256";
@@ -193,17 +197,29 @@ fn probed(lab: &Lab) -> Option<seedling_lab::probe::Report> {
     serde_json::from_slice(&std::fs::read(lab.dir.join("probe.json")).ok()?).ok()
 }
 
-/// What each master's etcd says of the members it knows.
+/// What each master's etcd says. One that was struck last is waited for.
 async fn etcd_clusters(lab: &Lab) -> BTreeSet<String> {
-    const ASK: &str = "crictl exec $(crictl ps -q --name '^etcd$') etcdctl endpoint status --cluster -w json";
+    const ASK: &str = "crictl exec $(crictl ps -q --name '^etcd$') etcdctl endpoint status -w json";
     let mut ids = BTreeSet::new();
     for master in lab.record.spec.inventory.masters() {
         let Ok(machine) = lab.machine(&master.name) else { continue };
-        let answer = machine.exec_output(&["sh", "-c", ASK]).await.unwrap_or_default();
-        let members: Vec<serde_json::Value> = serde_json::from_str(&answer).unwrap_or_default();
-        ids.extend(members.iter().map(|m| m["Status"]["header"]["cluster_id"].to_string()));
+        let condition =
+            Condition::new("etcd to say its cluster", ETCD_ANSWERS_WITHIN, "crictl ps -a --name etcd")
+                .on(&master.name);
+        let asked = wait_for(&condition, Duration::from_millis(500), async || {
+            match machine.exec_output(&["sh", "-c", ASK]).await {
+                Ok(answer) => cluster_id(&answer).map_or_else(|| Probe::Unmet(answer), Probe::Met),
+                Err(e) => Probe::Unmet(e.to_string()),
+            }
+        });
+        ids.insert(asked.await.unwrap_or_else(|unmet| unmet.to_string()));
     }
     ids
+}
+
+fn cluster_id(answer: &str) -> Option<String> {
+    let endpoints: Vec<serde_json::Value> = serde_json::from_str(answer).ok()?;
+    Some(endpoints.first()?["Status"]["header"]["cluster_id"].as_u64()?.to_string())
 }
 
 fn last_words(log: &Path) -> String {
