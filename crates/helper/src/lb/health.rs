@@ -1,11 +1,10 @@
 //! The decisions: what a health check means for a backend, and which backends a connection may go to.
 
-/// A backend that still accepts connections and does not get well is of no use to those who are connected: ten checks in a row
-/// without an answer (1.2 s each), or thirty that say it is not ready (0.2 s each). Their connections are cut, so that they find a
-/// living one, or hear that there is none: an API server without etcd lets them wait for half a minute, among them the kubelet that
-/// is to start etcd.
-const HOPELESS: u32 = 30;
-const SILENCE: u32 = 3;
+/// Checks in a row that must fail before a backend is down, where one failure proves nothing.
+const FALL: u32 = 2;
+/// Checks in a row without an answer (at 1 s each, if it hangs) after which a backend that still accepts connections
+/// counts as frozen: its open connections are cut, so that clients find a living one.
+const FROZEN: u32 = 10;
 
 /// Outcome of one health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +47,7 @@ pub enum Usable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     pub usable: Usable,
-    /// Of the checks in a row that failed; how much they weigh together.
-    unwell: u32,
+    failures: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,19 +62,16 @@ pub struct Step {
 
 impl Health {
     pub fn after(self, seen: &Seen) -> Step {
-        let weight = if matches!(seen, Seen::Silent(_)) { SILENCE } else { 1 };
-        let unwell = self.unwell.saturating_add(weight);
-        let (usable, unwell, cut) = match seen {
+        let failures = self.failures.saturating_add(1);
+        let (usable, failures, cut) = match seen {
             Seen::Ready => (Usable::Up, 0, false),
-            Seen::Leaving | Seen::Refused => (Usable::Down, 0, false),
-            Seen::NotReady(_) => (Usable::Down, unwell, unwell >= HOPELESS),
-            // One failure proves nothing.
-            _ if self.unwell == 0 => (self.usable, unwell, false),
-            Seen::Unreachable(_) => (Usable::Down, unwell, true),
-            Seen::Silent(_) if unwell < HOPELESS => (Usable::LastResort, unwell, false),
-            Seen::Silent(_) => (Usable::Down, unwell, true),
+            Seen::NotReady(_) | Seen::Leaving | Seen::Refused => (Usable::Down, 0, false),
+            _ if failures < FALL => (self.usable, failures, false),
+            Seen::Unreachable(_) => (Usable::Down, failures, true),
+            Seen::Silent(_) if failures < FROZEN => (Usable::LastResort, failures, false),
+            Seen::Silent(_) => (Usable::Down, failures, true),
         };
-        Step { health: Health { usable, unwell }, cut }
+        Step { health: Health { usable, failures }, cut }
     }
 }
 

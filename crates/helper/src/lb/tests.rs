@@ -52,10 +52,6 @@ fn health() {
     for (name, checks, expected) in table {
         assert_eq!(run(checks), expected, "{name}");
     }
-    let without_etcd = |checks: usize| run(&format!("r{}", "n".repeat(checks)));
-    assert!(!without_etcd(29).contains('!'));
-    assert!(without_etcd(30).ends_with("D!"), "six seconds");
-    assert!(run(&format!("r{}", "ns".repeat(8))).ends_with('!'), "in whatever way it says so");
 }
 
 #[test]
@@ -69,7 +65,7 @@ fn choice() {
                     'L' => Usable::LastResort,
                     _ => Usable::Down,
                 },
-                unwell: 0,
+                failures: 0,
             })
             .collect()
     };
