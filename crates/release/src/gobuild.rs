@@ -166,6 +166,7 @@ pub fn module_dir(
 mod tests {
     use super::*;
     use crate::bill::GROUPS;
+    use std::collections::BTreeMap;
 
     #[test]
     fn versions_come_from_go_mod() {
@@ -184,6 +185,36 @@ mod tests {
             // Go leaves the line out where the go line asks for the same.
             let pinned = [format!("\ntoolchain {GO}\n"), format!("\ngo {}\n", &GO[2..])];
             assert!(pinned.iter().any(|line| go_mod.contains(line)), "{}", group.dir);
+        }
+    }
+
+    /// Module → version that is built, replacements applied.
+    fn versions(go_mod: &str) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        for line in go_mod.lines() {
+            let line = line.trim().trim_start_matches("require ").trim_start_matches("replace ");
+            match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [module, "=>", _, version] => found.insert(module.to_string(), version.to_string()),
+                [module, version, ..] if version.starts_with('v') => {
+                    found.insert(module.to_string(), version.to_string())
+                }
+                _ => None,
+            };
+        }
+        found
+    }
+
+    #[test]
+    fn companions_compile_no_package_of_kubernetes_again() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release");
+        let read = |dir: &str| versions(&fs::read_to_string(source.join(dir).join("go.mod")).unwrap());
+        let kubernetes = read("kubernetes");
+        for dir in ["cri-tools", "flannel", "coredns"] {
+            let shared: Vec<_> = read(dir).into_iter().filter(|(m, _)| kubernetes.contains_key(m)).collect();
+            assert!(shared.len() > 40, "{dir}: {}", shared.len());
+            for (module, version) in shared {
+                assert_eq!(kubernetes[&module], version, "{dir}: {module}");
+            }
         }
     }
 
