@@ -61,11 +61,10 @@ pub fn build(
     let flags = link_flags(group, &version);
     let done = place(source, cache, group)?;
     let start = Instant::now();
-    let tell = |share: f64| {
-        let left = plan.left(share, start.elapsed());
-        progress.step(format!("payload: {} {version} ({}): {left}", group.dir, names(group)));
+    let tell = |detail: &str, share: f64| {
+        progress.step(format!("payload: {} {detail}: {}", group.dir, plan.left(share, start.elapsed())));
     };
-    tell(0.0);
+    tell(&format!("{version} ({})", names(group)), 0.0);
     let parent = cache.join("go");
     let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&parent).at(&parent)?;
     let packages = group.programs.iter().map(|(_, package)| package);
@@ -92,7 +91,7 @@ pub fn build(
             built += usize::from(!line.starts_with("go: "));
             if told.elapsed() > TELL_EVERY {
                 told = Instant::now();
-                tell(built as f64 / all.max(1) as f64);
+                tell(&format!("{built} of {all} packages"), built as f64 / all.max(1) as f64);
             }
         })
     })?;

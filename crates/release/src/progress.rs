@@ -3,6 +3,9 @@
 use crate::bill::Group;
 use std::time::{Duration, Instant};
 
+/// A machine that takes longer than this many times the usual has Go's packages in its cache, or something else to do.
+const SLOWEST: f64 = 4.0;
+
 pub struct Progress(Instant);
 
 impl Progress {
@@ -42,8 +45,9 @@ impl Plan {
         let current = f64::from(rest.first().copied().unwrap_or(0));
         let sum = |seconds: &[u32]| f64::from(seconds.iter().sum::<u32>());
         let known = sum(before) + share * current;
-        // The first half minute says nothing about the machine: downloads, and packages that others wait for.
-        let speed = if known < 30.0 { 1.0 } else { (self.spent + took).as_secs_f64() / known };
+        // The first half minute says nothing about the machine: downloads, and packages that others wait for. Nor do packages that are in
+        // Go's cache: they are never counted as built.
+        let speed = if known < 30.0 { 1.0 } else { ((self.spent + took).as_secs_f64() / known).min(SLOWEST) };
         let left = speed * (sum(rest) - share * current);
         format!("{} of {}, {}", (self.done + 1).min(self.usual.len()), self.usual.len(), about(left))
     }
