@@ -11,6 +11,8 @@ pub struct Group {
     pub programs: &'static [(&'static str, &'static str)],
     /// Variables stamped by the linker; `{version}`, `{major}` and `{minor}` are filled in.
     pub stamps: &'static [&'static str],
+    /// Build tags of programs with C in them; those are linked with all their libraries.
+    pub c_tags: Option<&'static str>,
 }
 
 pub const GROUPS: &[Group] = &[
@@ -38,12 +40,14 @@ pub const GROUPS: &[Group] = &[
             "k8s.io/client-go/pkg/version.gitTreeState=clean",
             "k8s.io/client-go/pkg/version.gitCommit=",
         ],
+        c_tags: None,
     },
     Group {
         dir: "etcd",
         module: "go.etcd.io/etcd/server/v3",
         programs: &[("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")],
         stamps: &[],
+        c_tags: None,
     },
     Group {
         dir: "containerd",
@@ -54,12 +58,14 @@ pub const GROUPS: &[Group] = &[
             ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
         ],
         stamps: &["github.com/containerd/containerd/v2/version.Version={version}"],
+        c_tags: None,
     },
     Group {
         dir: "cri-tools",
         module: "sigs.k8s.io/cri-tools",
         programs: &[("crictl", "sigs.k8s.io/cri-tools/cmd/crictl")],
         stamps: &["sigs.k8s.io/cri-tools/pkg/version.Version={version}"],
+        c_tags: None,
     },
     Group {
         dir: "cni-plugins",
@@ -71,18 +77,28 @@ pub const GROUPS: &[Group] = &[
             ("portmap", "github.com/containernetworking/plugins/plugins/meta/portmap"),
         ],
         stamps: &["github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion={version}"],
+        c_tags: None,
     },
     Group {
         dir: "flannel",
         module: "github.com/flannel-io/flannel",
         programs: &[("flanneld", ".")],
         stamps: &["github.com/flannel-io/flannel/pkg/version.Version={version}"],
+        c_tags: None,
     },
     Group {
         dir: "coredns",
         module: "github.com/coredns/coredns",
         programs: &[("coredns", "github.com/coredns/coredns")],
         stamps: &[],
+        c_tags: None,
+    },
+    Group {
+        dir: "runc",
+        module: "github.com/opencontainers/runc",
+        programs: &[("runc", "github.com/opencontainers/runc")],
+        stamps: &[],
+        c_tags: Some("seccomp urfave_cli_no_docs netgo osusergo"),
     },
 ];
 
@@ -155,8 +171,17 @@ pub const IMAGES: &[Image] = &[
 ];
 
 /// Node software that Ignition fetches.
-pub const NODE_BINARIES: &[&str] =
-    &["containerd", "containerd-shim-runc-v2", "crictl", "ctr", "etcdctl", "kubectl", "kubelet", "seedling"];
+pub const NODE_BINARIES: &[&str] = &[
+    "containerd",
+    "containerd-shim-runc-v2",
+    "crictl",
+    "ctr",
+    "etcdctl",
+    "kubectl",
+    "kubelet",
+    "runc",
+    "seedling",
+];
 /// In `bin/` for measuring against it; no node of ours fetches it.
 pub const BENCHMARK_BINARIES: &[&str] = &["kubeadm"];
 
