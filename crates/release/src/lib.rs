@@ -19,10 +19,16 @@ mod seed;
 mod toolchain;
 mod tree;
 
+pub use bill::Group;
 pub use build::{Options, build};
 pub use error::ReleaseError;
+pub use gobuild::{build as build_group, module_dir, version as pinned_version};
 pub use info::{Row, load, rows};
+pub use oci::{Blob, Layout, Start};
+pub use progress::Progress;
 pub use seed::{clone_store, seed_store};
+pub use toolchain::{GO, Toolchain};
+pub use tree::{Source, Tree};
 
 use std::path::PathBuf;
 
