@@ -19,10 +19,9 @@ mod seed;
 mod toolchain;
 mod tree;
 
-pub use bill::Group;
 pub use build::{Options, build};
 pub use error::ReleaseError;
-pub use gobuild::{build as build_group, module_dir, version as pinned_version};
+pub use gobuild::module_dir;
 pub use info::{Row, load, rows};
 pub use oci::{Blob, Layout, Start};
 pub use progress::Progress;

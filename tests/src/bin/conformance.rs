@@ -79,7 +79,7 @@ fn work(args: &Args) -> Result<bool> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let labs = Labs::from_env();
     let (source, cache) = (tree.join("release"), labs.cache.clone());
-    if args.if_built && !programs::built(&source, &cache)?.exists() {
+    if args.if_built && !programs::is_built(&source, &cache)? {
         println!("left out: the conformance suite was not built here; `make conformance` builds it");
         return Ok(true);
     }

@@ -1,7 +1,7 @@
 //! The suite's images under their own names, from a Debian root, the suite's own programs and files, and the payload's. Which of them
 //! are stand-ins, and why that is good enough, is said in docs/conformance.md.
 
-use super::programs::{Programs, remove_others};
+use super::programs::{Programs, remove_others, short};
 use anyhow::{Context, Result};
 use seedling_e2e::run;
 use seedling_release::{Blob, Layout, Source, Start, Tree};
@@ -85,9 +85,8 @@ pub fn ensure(cache: &Path, programs: &Programs, release: &Path) -> Result<PathB
     let (pause, etcd) = (payload("pause")?, payload("etcd")?);
     let parts = [&root, &programs.tools, &programs.sample];
     let parts = parts.map(|p| p.display().to_string()).join(" ");
-    let key = Sha256::digest(format!("{parts} {pause:?} {etcd:?} {}", include_str!("images.rs")));
-    let key: String = key.iter().take(8).map(|b| format!("{b:02x}")).collect();
-    let done = cache.join("conformance").join(format!("images-{key}"));
+    let key = Sha256::new_with_prefix(format!("{parts} {pause:?} {etcd:?} {}", include_str!("images.rs")));
+    let done = cache.join("conformance").join(format!("images-{}", short(key)));
     if done.exists() {
         return Ok(done);
     }
@@ -197,9 +196,8 @@ fn busybox(tree: &mut Tree, root: &Path) -> Result<()> {
 /// By debootstrap, as the node image: with their maintainer scripts run, the packages work.
 fn debian(cache: &Path) -> Result<PathBuf> {
     let folder = cache.join("conformance");
-    let key: String =
-        Sha256::digest(format!("{SUITE} {PACKAGES}")).iter().take(8).map(|b| format!("{b:02x}")).collect();
-    let done = folder.join(format!("debian-{key}"));
+    let key = Sha256::new_with_prefix(format!("{SUITE} {PACKAGES}"));
+    let done = folder.join(format!("debian-{}", short(key)));
     if done.exists() {
         return Ok(done);
     }

@@ -2,34 +2,36 @@
 
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::run;
-use seedling_release::{GO, Group, Progress, Toolchain, build_group, module_dir, pinned_version};
+use seedling_release::{GO, Progress, Toolchain, module_dir};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const KUBERNETES: &str = "k8s.io/kubernetes";
-const SUITE: &str = "k8s.io/kubernetes/test/e2e";
+/// The payload's flags: packages that it has compiled with them are not compiled again.
+const FLAGS: [&str; 3] = ["-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"];
 
-/// Versions of these are those of the payload, so most of their packages are compiled already.
-const TOOLS: Group = Group {
+/// Programs of one go.mod.
+struct Part {
+    /// Folder under `release/`.
+    dir: &'static str,
+    /// A test binary: `go build` makes none.
+    test: bool,
+    packages: &'static [&'static str],
+}
+
+const SUITE: Part = Part { dir: "conformance", test: true, packages: &["k8s.io/kubernetes/test/e2e"] };
+const TOOLS: Part = Part {
     dir: "conformance",
-    module: KUBERNETES,
-    programs: &[
-        ("ginkgo", "github.com/onsi/ginkgo/v2/ginkgo"),
-        ("agnhost", "k8s.io/kubernetes/test/images/agnhost"),
-        ("nonewprivs", "k8s.io/kubernetes/test/images/nonewprivs"),
+    test: false,
+    packages: &[
+        "github.com/onsi/ginkgo/v2/ginkgo",
+        "k8s.io/kubernetes/test/images/agnhost",
+        "k8s.io/kubernetes/test/images/nonewprivs",
     ],
-    stamps: &[],
-    c_tags: None,
 };
 /// The suite wants an old one: that it still works is what is tested.
-const SAMPLE: Group = Group {
-    dir: "sample-apiserver",
-    module: "k8s.io/sample-apiserver",
-    programs: &[("sample-apiserver", "k8s.io/sample-apiserver")],
-    stamps: &[],
-    c_tags: None,
-};
+const SAMPLE: Part = Part { dir: "sample-apiserver", test: false, packages: &["k8s.io/sample-apiserver"] };
 
 pub struct Programs {
     /// `v1.36.4`
@@ -45,7 +47,7 @@ pub struct Programs {
 impl Programs {
     /// Builds what is missing. `kubernetes` is the payload's version, and the suite must be of the same.
     pub fn build(source: &Path, cache: &Path, kubernetes: &str) -> Result<Self> {
-        let version = pinned_version(source, TOOLS.dir, KUBERNETES)?;
+        let version = pinned(source, SUITE.dir)?;
         ensure!(
             version == kubernetes,
             "release/conformance pins {version}, the payload is {kubernetes}: pin the same"
@@ -53,46 +55,71 @@ impl Programs {
         let progress = Progress::start();
         fs::create_dir_all(cache.join("go"))?;
         let go = Toolchain::find(cache, &progress)?;
-        let dir = source.join(TOOLS.dir);
+        let stamp = format!("-s -w -X k8s.io/component-base/version.gitVersion={version}");
+        let made = |part: &Part| part.make(&go, source, cache, &stamp);
         Ok(Self {
-            suite: suite(&go, &dir, &built(source, cache)?, &version, &progress)?,
-            tools: build_group(&go, source, cache, &TOOLS, &progress)?,
-            sample: build_group(&go, source, cache, &SAMPLE, &progress)?,
-            sources: module_dir(&go, &dir, KUBERNETES, &progress)?,
+            suite: made(&SUITE)?.join("e2e.test"),
+            tools: made(&TOOLS)?,
+            sample: made(&SAMPLE)?,
+            sources: module_dir(&go, &source.join(SUITE.dir), KUBERNETES, &progress)?,
             version,
         })
     }
 }
 
-/// Where e2e.test is, or will be: in a folder named by all that decides it. ginkgo knows it by its own name.
-pub fn built(source: &Path, cache: &Path) -> Result<PathBuf> {
-    let mut hash = Sha256::new();
-    hash.update(GO);
-    for name in ["go.mod", "go.sum"] {
-        let path = source.join(TOOLS.dir).join(name);
-        hash.update(fs::read(&path).with_context(|| path.display().to_string())?);
-    }
-    let key: String = hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect();
-    Ok(cache.join("conformance").join(format!("suite-{key}/e2e.test")))
+/// Whether e2e.test, by far the largest of them, was built for these pins.
+pub fn is_built(source: &Path, cache: &Path) -> Result<bool> {
+    Ok(SUITE.place(source, cache)?.exists())
 }
 
-/// A test binary: `go build` makes none.
-fn suite(go: &Toolchain, dir: &Path, to: &Path, version: &str, progress: &Progress) -> Result<PathBuf> {
-    if to.exists() {
-        return Ok(to.into());
+impl Part {
+    /// A folder named by all that decides what is in it.
+    fn place(&self, source: &Path, cache: &Path) -> Result<PathBuf> {
+        let mut hash = Sha256::new();
+        hash.update(format!("{GO} {FLAGS:?} {:?}", self.packages));
+        for name in ["go.mod", "go.sum"] {
+            let path = source.join(self.dir).join(name);
+            hash.update(fs::read(&path).with_context(|| path.display().to_string())?);
+        }
+        Ok(cache.join("conformance").join(format!("{}-{}", self.name(), short(hash))))
     }
-    progress.step(format!("conformance {version}: building e2e.test"));
-    let done = to.parent().context("no folder")?;
-    let unfinished = done.with_extension("unfinished");
-    fs::create_dir_all(&unfinished)?;
-    let stamp = format!("-s -w -X k8s.io/component-base/version.gitVersion={version}");
-    let mut command = go.command(dir);
-    command.args(["test", "-c", "-vet=off", "-trimpath", "-buildvcs=false", "-ldflags", &stamp, "-o"]);
-    run(command.arg(unfinished.join("e2e.test")).arg(SUITE))?;
-    remove_others(done, "suite-")?;
-    fs::rename(&unfinished, done)?;
-    progress.step(format!("conformance {version}: e2e.test built"));
-    Ok(to.into())
+
+    fn name(&self) -> &str {
+        if self.test { "suite" } else { self.dir }
+    }
+
+    fn make(&self, go: &Toolchain, source: &Path, cache: &Path, stamp: &str) -> Result<PathBuf> {
+        let done = self.place(source, cache)?;
+        if done.exists() {
+            return Ok(done);
+        }
+        eprintln!("building {}", self.packages.join(", "));
+        let unfinished = done.with_extension("unfinished");
+        fs::create_dir_all(&unfinished)?;
+        let mut command = go.command(&source.join(self.dir));
+        match self.test {
+            // ginkgo knows a test binary by the end of its name.
+            true => command.args(["test", "-c", "-vet=off", "-o"]).arg(unfinished.join("e2e.test")),
+            false => command.args(["build", "-o"]).arg(&unfinished),
+        };
+        run(command.args(FLAGS).args(["-ldflags", stamp]).args(self.packages))?;
+        remove_others(&done, &format!("{}-", self.name()))?;
+        fs::rename(&unfinished, &done)?;
+        Ok(done)
+    }
+}
+
+fn pinned(source: &Path, dir: &str) -> Result<String> {
+    let path = source.join(dir).join("go.mod");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let line = text.lines().find_map(|l| l.trim_start_matches("require ").trim().strip_prefix(KUBERNETES));
+    let version = line.and_then(|rest| rest.split_whitespace().next()).context("Kubernetes is not pinned")?;
+    Ok(version.into())
+}
+
+/// Enough of a digest for the name of a folder.
+pub fn short(hash: Sha256) -> String {
+    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 /// Earlier ones beside it, of which a new one takes the place.
@@ -115,8 +142,7 @@ mod tests {
     #[test]
     fn the_suite_is_of_the_payloads_version() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../release");
-        let of = |dir: &str| pinned_version(&source, dir, KUBERNETES).unwrap();
-        assert_eq!(of("conformance"), of("kubernetes"));
+        assert_eq!(pinned(&source, "conformance").unwrap(), pinned(&source, "kubernetes").unwrap());
         let modules = |dir: &str| {
             let text = fs::read_to_string(source.join(dir).join("go.mod")).unwrap();
             let lines = text.lines().filter(|l| l.starts_with('\t') && l.contains(" v"));
