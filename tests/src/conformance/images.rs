@@ -2,7 +2,7 @@
 //! are stand-ins, and why that is good enough, is said in docs/conformance.md.
 
 use super::programs::{Programs, remove_others, short};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use seedling_e2e::run;
 use seedling_release::{Blob, Layout, Source, Start, Tree};
 use sha2::{Digest, Sha256};
@@ -103,6 +103,7 @@ pub fn ensure(cache: &Path, programs: &Programs, release: &Path) -> Result<PathB
     })?;
     let layers: Vec<_> = etcd.iter().chain([&link]).collect();
     made.image("etcd:3.6.8-0", &layers, &[], &["/usr/local/bin/etcd"])?;
+    ensure!(made.images.keys().eq(NAMES), "the table of names and what is made differ");
     layout.write_index(&made.images, |name, _| format!("{REGISTRY}/{name}"))?;
     remove_others(&done, "images-")?;
     fs::rename(&unfinished, &done)?;

@@ -59,7 +59,8 @@ pub fn fetch(lab: &Lab) -> Result<usize> {
     for node in &nodes {
         let name = seedling_e2e::name(node);
         eprintln!("{name}: fetching {} test images", NAMES.len());
-        lab.exec(name, &[&["sh", "-c", FETCH, "sh", REGISTRY, OURS], NAMES].concat())?;
+        let script = ["sh", "-c", FETCH, "sh", REGISTRY, OURS];
+        lab.exec(name, &script.iter().chain(NAMES).copied().collect::<Vec<_>>())?;
     }
     Ok(nodes.len())
 }
