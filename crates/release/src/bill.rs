@@ -13,6 +13,8 @@ pub struct Group {
     pub stamps: &'static [&'static str],
     /// Build tags of programs with C in them; those are linked with all their libraries.
     pub c_tags: Option<&'static str>,
+    /// How long it usually takes on two cores, after the groups before it: for people who wait.
+    pub seconds: u32,
 }
 
 pub const GROUPS: &[Group] = &[
@@ -41,6 +43,7 @@ pub const GROUPS: &[Group] = &[
             "k8s.io/client-go/pkg/version.gitCommit=",
         ],
         c_tags: None,
+        seconds: 400,
     },
     Group {
         dir: "etcd",
@@ -48,6 +51,7 @@ pub const GROUPS: &[Group] = &[
         programs: &[("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")],
         stamps: &[],
         c_tags: None,
+        seconds: 45,
     },
     Group {
         dir: "containerd",
@@ -59,6 +63,7 @@ pub const GROUPS: &[Group] = &[
         ],
         stamps: &["github.com/containerd/containerd/v2/version.Version={version}"],
         c_tags: None,
+        seconds: 70,
     },
     Group {
         dir: "cri-tools",
@@ -66,6 +71,7 @@ pub const GROUPS: &[Group] = &[
         programs: &[("crictl", "sigs.k8s.io/cri-tools/cmd/crictl")],
         stamps: &["sigs.k8s.io/cri-tools/pkg/version.Version={version}"],
         c_tags: None,
+        seconds: 20,
     },
     Group {
         dir: "cni-plugins",
@@ -78,6 +84,7 @@ pub const GROUPS: &[Group] = &[
         ],
         stamps: &["github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion={version}"],
         c_tags: None,
+        seconds: 10,
     },
     Group {
         dir: "flannel",
@@ -85,13 +92,15 @@ pub const GROUPS: &[Group] = &[
         programs: &[("flanneld", ".")],
         stamps: &["github.com/flannel-io/flannel/pkg/version.Version={version}"],
         c_tags: None,
+        seconds: 20,
     },
     Group {
         dir: "coredns",
         module: "github.com/coredns/coredns",
-        programs: &[("coredns", "github.com/coredns/coredns")],
+        programs: &[("coredns", ".")],
         stamps: &[],
         c_tags: None,
+        seconds: 30,
     },
     Group {
         dir: "runc",
@@ -99,6 +108,7 @@ pub const GROUPS: &[Group] = &[
         programs: &[("runc", "github.com/opencontainers/runc")],
         stamps: &[],
         c_tags: Some("seccomp urfave_cli_no_docs netgo osusergo"),
+        seconds: 20,
     },
 ];
 
