@@ -14,6 +14,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("nodes_share_the_machine", || shares(lab));
     suite.check("the_issuers_keys_can_be_fetched_where_it_says", || issuer(lab));
     suite.check("a_pod_has_users_of_its_own", || own_users(lab));
+    suite.check("a_pod_that_fills_the_disk_is_evicted", || evicted(lab));
 }
 
 fn finished(lab: &Lab) -> Result<()> {
@@ -87,44 +88,49 @@ fn issuer(lab: &Lab) -> Result<()> {
 
 /// Its root is nobody on the node.
 fn own_users(lab: &Lab) -> Result<()> {
-    let images = lab.get(&["configmap", "-n", "openshift-config", "release"])?;
-    let release: Value =
-        serde_json::from_str(images["data"]["release.json"].as_str().context("no release")?)?;
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "own-users", "namespace": "default"},
-        "spec": {
-            "hostUsers": false,
-            "restartPolicy": "Never",
-            "containers": [{
-                "name": "shell",
-                "image": release["images"]["tools"],
-                "command": ["sh", "-c", "id -u; cat /proc/self/uid_map; echo mine > /data/file; stat -c %u /data/file"],
-                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-            }],
-            "volumes": [{"name": "data", "emptyDir": {}}],
-        },
-    });
-    let mut apply = lab.kubectl(&["apply", "-f", "-"]);
-    let mut child = apply.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-    child.stdin.take().context("no stdin")?.write_all(pod.to_string().as_bytes())?;
-    ensure!(child.wait()?.success(), "the pod was refused");
-    let ended = wait("the pod to end", Duration::from_secs(60), || {
-        let pod = lab.get(&["pod", "-n", "default", "own-users"])?;
-        Ok(pod["status"]["phase"]
-            .as_str()
-            .filter(|p| ["Succeeded", "Failed"].contains(p))
-            .map(str::to_string))
-    });
-    let said = run(&mut lab.kubectl(&["logs", "-n", "default", "own-users"]));
-    let seen = run(&mut lab.kubectl(&["describe", "pod", "-n", "default", "own-users"]));
-    run(&mut lab.kubectl(&["delete", "pod", "-n", "default", "own-users", "--now"]))?;
-    ensure!(ended? == "Succeeded", "{}", seen?);
-    let said = said?;
+    let script = "id -u; cat /proc/self/uid_map; echo mine > /data/file; stat -c %u /data/file";
+    let container =
+        json!({"command": ["sh", "-c", script], "volumeMounts": [{"name": "data", "mountPath": "/data"}]});
+    let spec = json!({"hostUsers": false, "volumes": [{"name": "data", "emptyDir": {}}]});
+    let (pod, said) = to_its_end(lab, "own-users", spec, container)?;
+    ensure!(pod["status"]["phase"] == "Succeeded", "{:#}", pod["status"]);
     let words: Vec<_> = said.split_whitespace().collect();
     // id, then a line of the map: inside, outside, how many; then whose the file is.
     ensure!(words.len() == 5 && words[0] == "0" && words[1] == "0" && words[4] == "0", "{said}");
     ensure!(words[2].parse::<u64>()? >= 65_536, "root of the pod is {} on the node", words[2]);
     Ok(())
+}
+
+/// It writes more than its limit; the kubelet must see that and evict it.
+fn evicted(lab: &Lab) -> Result<()> {
+    let container = json!({
+        "command": ["sh", "-c", "dd if=/dev/zero of=/file bs=1M count=20; sleep 600"],
+        "resources": {"limits": {"ephemeral-storage": "1Mi"}},
+    });
+    let (pod, _) = to_its_end(lab, "too-much", json!({}), container)?;
+    ensure!(pod["status"]["reason"] == "Evicted", "{:#}", pod["status"]);
+    Ok(())
+}
+
+/// A pod of one container, with a shell; as it was when it had ended, and what it said. It is gone afterwards.
+fn to_its_end(lab: &Lab, name: &str, mut spec: Value, mut container: Value) -> Result<(Value, String)> {
+    let map = lab.get(&["configmap", "-n", "openshift-config", "release"])?;
+    let release: Value = serde_json::from_str(map["data"]["release.json"].as_str().context("no release")?)?;
+    container["name"] = json!("shell");
+    container["image"] = release["images"]["tools"].clone();
+    spec["containers"] = json!([container]);
+    spec["restartPolicy"] = json!("Never");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec});
+    let mut apply = lab.kubectl(&["apply", "-f", "-"]);
+    let mut child = apply.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    child.stdin.take().context("no stdin")?.write_all(pod.to_string().as_bytes())?;
+    ensure!(child.wait()?.success(), "the pod was refused");
+    let ended = wait("the pod to end", Duration::from_secs(120), || {
+        let pod = lab.get(&["pod", "-n", "default", name])?;
+        let ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
+        Ok(ended.then_some(pod))
+    });
+    let said = run(&mut lab.kubectl(&["logs", "-n", "default", name])).unwrap_or_default();
+    run(&mut lab.kubectl(&["delete", "pod", "-n", "default", name, "--now"]))?;
+    Ok((ended?, said))
 }

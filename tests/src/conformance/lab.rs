@@ -15,7 +15,7 @@ const FETCH: &str = r#"
 hosts=/etc/containerd/certs.d
 mkdir -p $hosts/$1 && cp $hosts/$2/hosts.toml $hosts/$1/
 registry=$1; shift 2
-for image; do crictl pull -q "$registry/$image" || exit 1; done
+for image; do crictl pull "$registry/$image" > /dev/null || exit 1; done
 "#;
 
 /// The release with the test images, by hard links: what the lab's helper serves.
