@@ -39,18 +39,8 @@ pub fn objects(p: &DnsParams) -> Vec<Value> {
             "data": {"Corefile": corefile()},
         }),
         service(p),
-        waiting_for_the_network(daemon_set(NS_DNS, NAME, pod(p))),
+        daemon_set(NS_DNS, NAME, pod(p)),
     ]
-}
-
-/// It has an address of the pod network. On a node that has none yet its kubelet would try again every second, with two warnings
-/// each; with upstream's tolerations it comes when the node is ready.
-fn waiting_for_the_network(mut daemon_set: Value) -> Value {
-    let roles = ["master", "control-plane"];
-    let tolerated =
-        roles.map(|role| json!({"key": format!("node-role.kubernetes.io/{role}"), "operator": "Exists"}));
-    daemon_set["spec"]["template"]["spec"]["tolerations"] = json!(tolerated);
-    daemon_set
 }
 
 fn corefile() -> String {
@@ -131,28 +121,15 @@ fn pod(p: &DnsParams) -> Value {
 mod tests {
     use super::*;
 
-    fn params() -> DnsParams<'static> {
-        DnsParams {
+    #[test]
+    fn one_address_and_a_quick_readiness() {
+        let p = DnsParams {
             service_network: "172.30.0.0/16".parse().unwrap(),
             api_host: "api-int.ocp4.example.com",
             api_port: 6443,
             coredns_image: "coredns@sha256:1",
-        }
-    }
-
-    #[test]
-    fn it_does_not_come_before_the_network() {
-        let objects = objects(&params());
-        let set = objects.iter().find(|o| o["kind"] == "DaemonSet").unwrap();
-        let tolerations = set["spec"]["template"]["spec"]["tolerations"].as_array().unwrap();
-        assert!(!tolerations.is_empty());
-        let roles = |t: &Value| t["key"].as_str().is_some_and(|k| k.starts_with("node-role.kubernetes.io/"));
-        assert!(tolerations.iter().all(roles), "{tolerations:?}");
-    }
-
-    #[test]
-    fn one_address_and_a_quick_readiness() {
-        let objects = objects(&params());
+        };
+        let objects = objects(&p);
         let find = |kind: &str| objects.iter().find(|o| o["kind"] == kind).unwrap();
         assert_eq!(find("Service")["spec"]["clusterIP"], "172.30.0.10");
         let container = &find("DaemonSet")["spec"]["template"]["spec"]["containers"][0];
