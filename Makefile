@@ -5,7 +5,7 @@ FLAGS   := --release --locked --workspace
 TARGET  := target/x86_64-unknown-linux-gnu/release
 BINARY  := $(TARGET)/seedling
 
-.PHONY: fresh lab test check unit e2e fuzz bench docs release setup clean
+.PHONY: fresh lab test check unit e2e fuzz bench conformance docs release setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -50,6 +50,10 @@ fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)
 bench: release ## bring-up times of Seedling and of kubeadm on the same machines
 	$(CARGO) build $(FLAGS) --bin bench
 	$(TARGET)/bench
+
+conformance: release ## the real Kubernetes conformance suite on a lab (CONFORMANCE="--tenth today" for a share)
+	$(CARGO) build $(FLAGS) --bin conformance
+	$(TARGET)/conformance $(CONFORMANCE)
 
 docs: build ## the book: its generated pages (commands, fields, stages) anew
 	$(BINARY) docs docs

@@ -7,6 +7,7 @@ mod handoff;
 mod journal;
 mod machine;
 mod masters;
+mod nodes;
 mod quorum;
 mod seeds;
 mod trust;
@@ -134,6 +135,7 @@ fn seeded(suite: &mut Suite) {
     handoff::checks(suite, &lab);
     journal::checks(suite, &lab);
     clients::checks(suite, &lab);
+    nodes::checks(suite, &lab);
     trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);
     masters::checks(suite, &lab);

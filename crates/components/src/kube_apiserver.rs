@@ -101,6 +101,8 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
         ("requestheader-username-headers", "X-Remote-User".into()),
         ("secure-port", ports::API.to_string()),
         ("service-account-issuer", "https://kubernetes.default.svc".into()),
+        // Without it the issuer's document names the advertised address, which no certificate carries.
+        ("service-account-jwks-uri", format!("{}/openid/v1/jwks", config.api_internal_url())),
         ("service-cluster-ip-range", config.service_network.to_string()),
         ("shutdown-delay-duration", format!("{}s", SHUTDOWN_DELAY.as_secs())),
         // With it, an open connection gets one 429 at the end of the delay, an error for whoever does not retry. Without it,
@@ -192,6 +194,16 @@ mod tests {
             ]
         );
         assert_eq!(secrets.len(), 8);
+    }
+
+    #[test]
+    fn the_issuers_keys_are_at_an_address_with_a_certificate() {
+        let config = crate::testing::cluster_config();
+        for place in [Place::Bootstrap, Place::Master] {
+            let args = args(&config, place, "192.168.100.10", &[]);
+            let uri = "--service-account-jwks-uri=https://api-int.ocp4.alchemy.com:6443/openid/v1/jwks";
+            assert!(args.iter().any(|a| a == uri), "{args:?}");
+        }
     }
 
     #[test]

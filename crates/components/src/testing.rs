@@ -23,6 +23,7 @@ pub fn release() -> ReleaseInfo {
             "containerd",
             "containerd-shim-runc-v2",
             "ctr",
+            "runc",
             "seedling",
         ]
         .map(binary)

@@ -4,6 +4,7 @@ use crate::spec::check_name;
 use crate::{LabError, LabSpec, at};
 use seedling_machines::{Machine, Progress};
 use seedling_steps::write_atomic;
+use seedling_types::{Host, Role};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::net::SocketAddr;
@@ -147,12 +148,22 @@ impl Lab {
             node: node.into(),
             known: hosts.hosts.iter().map(|h| h.name.clone()).collect(),
         })?;
-        Ok(machine(&self.dir, self.name(), &host.name, &host.mac, &self.record.image))
+        Ok(self.machine_of(host))
     }
 
     pub fn machines(&self) -> Vec<Machine> {
+        self.record.spec.inventory.hosts.iter().map(|host| self.machine_of(host)).collect()
+    }
+
+    fn machine_of(&self, host: &Host) -> Machine {
+        let machine = machine(&self.dir, self.name(), &host.name, &host.mac, &self.record.image);
+        Machine { sharing: self.sharing(), ..machine }
+    }
+
+    /// The bootstrap machine goes; the others have this one's memory and disk among them.
+    fn sharing(&self) -> usize {
         let hosts = &self.record.spec.inventory.hosts;
-        hosts.iter().map(|h| machine(&self.dir, self.name(), &h.name, &h.mac, &self.record.image)).collect()
+        hosts.iter().filter(|host| host.role != Role::Bootstrap).count().max(1)
     }
 
     pub fn helper_config(&self) -> PathBuf {
@@ -181,5 +192,6 @@ pub(crate) fn machine(lab_dir: &Path, lab: &str, name: &str, mac: &str, image: &
         dir: lab_dir.join("nodes").join(name),
         image: image.into(),
         runc_root: lab_dir.join("runc"),
+        sharing: 1,
     }
 }

@@ -17,6 +17,8 @@ pub struct Parts<'a> {
     pub namespace: &'a str,
     pub cgroup: &'a str,
     pub capabilities: &'a [&'static str],
+    /// How many machines share what this one has.
+    pub sharing: usize,
 }
 
 pub fn oci(parts: &Parts) -> Value {
@@ -30,8 +32,9 @@ pub fn oci(parts: &Parts) -> Value {
             "user": { "uid": 0, "gid": 0 },
             "args": [PREINIT],
             "cwd": "/",
-            // `container` makes systemd leave hardware alone
-            "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "container=oci", "TERM=xterm", "LANG=C.UTF-8"],
+            // `container` makes systemd leave hardware alone; `SHARING` is for preinit
+            "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "container=oci", "TERM=xterm", "LANG=C.UTF-8",
+                format!("SHARING={}", parts.sharing)],
             "capabilities": { "bounding": caps, "effective": caps, "permitted": caps },
             // no rlimits: raising them needs CAP_SYS_RESOURCE, which not every machine gives
             "noNewPrivileges": false,
@@ -154,10 +157,12 @@ mod tests {
             namespace: "seedling-a-m",
             cgroup: "/seedling/a/m",
             capabilities: &[],
+            sharing: 3,
         };
         let config = oci(&parts);
         assert_eq!(config["linux"]["namespaces"][5]["path"], "/run/netns/seedling-a-m");
         assert_eq!(config["linux"]["cgroupsPath"], "/seedling/a/m");
+        assert_eq!(config["process"]["env"][4], "SHARING=3");
         let sources: Vec<_> =
             config["mounts"].as_array().into_iter().flatten().filter_map(|m| m["source"].as_str()).collect();
         assert!(sources.contains(&"/n/etcd"));

@@ -41,6 +41,8 @@ pub struct Machine {
     pub image: PathBuf,
     /// runc's records, one place a lab.
     pub runc_root: PathBuf,
+    /// How many machines of the lab share this one's memory and disk, itself included.
+    pub sharing: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -269,6 +271,7 @@ impl Machine {
             namespace: &namespace,
             cgroup: &self.cgroup(),
             capabilities: &capabilities,
+            sharing: self.sharing,
         };
         let path = self.dir.join("config.json");
         at(&path, fs::write(&path, config::oci(&parts).to_string()))

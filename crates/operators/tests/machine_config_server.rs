@@ -40,6 +40,7 @@ fn release() -> ReleaseInfo {
             "containerd",
             "containerd-shim-runc-v2",
             "ctr",
+            "runc",
             "seedling",
         ]
         .map(binary)

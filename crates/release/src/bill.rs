@@ -11,6 +11,8 @@ pub struct Group {
     pub programs: &'static [(&'static str, &'static str)],
     /// Variables stamped by the linker; `{version}`, `{major}` and `{minor}` are filled in.
     pub stamps: &'static [&'static str],
+    /// Build tags of programs with C in them; those are linked with all their libraries.
+    pub c_tags: Option<&'static str>,
     /// How long it usually takes on two cores, after the groups before it: for people who wait.
     pub seconds: u32,
 }
@@ -40,6 +42,7 @@ pub const GROUPS: &[Group] = &[
             "k8s.io/client-go/pkg/version.gitTreeState=clean",
             "k8s.io/client-go/pkg/version.gitCommit=",
         ],
+        c_tags: None,
         seconds: 400,
     },
     Group {
@@ -47,6 +50,7 @@ pub const GROUPS: &[Group] = &[
         module: "go.etcd.io/etcd/server/v3",
         programs: &[("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")],
         stamps: &[],
+        c_tags: None,
         seconds: 45,
     },
     Group {
@@ -58,6 +62,7 @@ pub const GROUPS: &[Group] = &[
             ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
         ],
         stamps: &["github.com/containerd/containerd/v2/version.Version={version}"],
+        c_tags: None,
         seconds: 70,
     },
     Group {
@@ -65,6 +70,7 @@ pub const GROUPS: &[Group] = &[
         module: "sigs.k8s.io/cri-tools",
         programs: &[("crictl", "sigs.k8s.io/cri-tools/cmd/crictl")],
         stamps: &["sigs.k8s.io/cri-tools/pkg/version.Version={version}"],
+        c_tags: None,
         seconds: 20,
     },
     Group {
@@ -77,6 +83,7 @@ pub const GROUPS: &[Group] = &[
             ("portmap", "github.com/containernetworking/plugins/plugins/meta/portmap"),
         ],
         stamps: &["github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion={version}"],
+        c_tags: None,
         seconds: 10,
     },
     Group {
@@ -84,6 +91,7 @@ pub const GROUPS: &[Group] = &[
         module: "github.com/flannel-io/flannel",
         programs: &[("flanneld", ".")],
         stamps: &["github.com/flannel-io/flannel/pkg/version.Version={version}"],
+        c_tags: None,
         seconds: 20,
     },
     Group {
@@ -91,7 +99,16 @@ pub const GROUPS: &[Group] = &[
         module: "github.com/coredns/coredns",
         programs: &[("coredns", ".")],
         stamps: &[],
+        c_tags: None,
         seconds: 30,
+    },
+    Group {
+        dir: "runc",
+        module: "github.com/opencontainers/runc",
+        programs: &[("runc", "github.com/opencontainers/runc")],
+        stamps: &[],
+        c_tags: Some("seccomp urfave_cli_no_docs netgo osusergo"),
+        seconds: 20,
     },
 ];
 
@@ -164,8 +181,17 @@ pub const IMAGES: &[Image] = &[
 ];
 
 /// Node software that Ignition fetches.
-pub const NODE_BINARIES: &[&str] =
-    &["containerd", "containerd-shim-runc-v2", "crictl", "ctr", "etcdctl", "kubectl", "kubelet", "seedling"];
+pub const NODE_BINARIES: &[&str] = &[
+    "containerd",
+    "containerd-shim-runc-v2",
+    "crictl",
+    "ctr",
+    "etcdctl",
+    "kubectl",
+    "kubelet",
+    "runc",
+    "seedling",
+];
 /// In `bin/` for measuring against it; no node of ours fetches it.
 pub const BENCHMARK_BINARIES: &[&str] = &["kubeadm"];
 

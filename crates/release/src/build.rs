@@ -122,7 +122,7 @@ impl Build<'_> {
         let tree = payload.tree(source, &crds, &fs::read_to_string(&list).at(&list)?)?;
         let manifests = self.layer("release manifests", &tree)?;
         let labels = BTreeMap::from([("io.openshift.release".to_string(), version.clone())]);
-        let start = Start { entrypoint: vec!["/usr/bin/seedling".into()], labels };
+        let start = Start { entrypoint: vec!["/usr/bin/seedling".into()], labels, ..Start::default() };
         let layers: Vec<_> = seedling.into_iter().chain([manifests]).collect();
         let release = self.layout.put_image(&layers, &start)?;
         let release_image = pull_spec("release", &release);

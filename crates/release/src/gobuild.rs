@@ -37,7 +37,8 @@ fn link_flags(group: &Group, version: &str) -> String {
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let fill = |s: &&str| s.replace("{version}", version).replace("{major}", major).replace("{minor}", minor);
     let stamps: String = group.stamps.iter().map(|s| format!(" -X {}", fill(s))).collect();
-    format!("-s -w{stamps}")
+    let whole = if group.c_tags.is_some() { " -linkmode external -extldflags -static" } else { "" };
+    format!("-s -w{stamps}{whole}")
 }
 
 /// The folder that holds a group's programs once they are built.
@@ -84,8 +85,11 @@ pub fn build(
                 &flags,
                 "-o",
             ])
-            .arg(temporary.path())
-            .args(packages.clone());
+            .arg(temporary.path());
+        if let Some(tags) = group.c_tags {
+            command.env("CGO_ENABLED", "1").args(["-tags", tags]);
+        }
+        command.args(packages.clone());
         let (mut built, mut told) = (0, Instant::now());
         output_telling(&mut command, HINT, |line| {
             built += usize::from(!line.starts_with("go: "));
@@ -117,6 +121,7 @@ fn names(group: &Group) -> String {
 fn key(dir: &Path, group: &Group, flags: &str) -> Result<String, ReleaseError> {
     let mut hash = Sha256::new();
     hash.update(format!("{GO} {flags} {:?}\n", group.programs));
+    hash.update(group.c_tags.unwrap_or_default());
     let mut files: Vec<_> = fs::read_dir(dir).at(dir)?.filter_map(|e| Some(e.ok()?.path())).collect();
     files.sort();
     for path in files.iter().filter(|p| p.extension().is_some_and(|e| e == "go" || e == "mod" || e == "sum"))

@@ -21,8 +21,13 @@ mod tree;
 
 pub use build::{Options, build};
 pub use error::ReleaseError;
+pub use gobuild::module_dir;
 pub use info::{Row, load, rows};
+pub use oci::{Blob, Layout, Start};
+pub use progress::Progress;
 pub use seed::{clone_store, seed_store};
+pub use toolchain::{GO, Toolchain};
+pub use tree::{Source, Tree};
 
 use std::path::PathBuf;
 

@@ -15,6 +15,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// Uncompressed: unpacking is CPU time on the critical path, and the wire is a LAN.
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// Nothing in an image may depend on when it was made.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
@@ -33,6 +34,8 @@ pub struct Layout {
 #[derive(Default)]
 pub struct Start {
     pub entrypoint: Vec<String>,
+    /// Arguments of the entry point where a pod gives none.
+    pub command: Vec<String>,
     pub labels: BTreeMap<String, String>,
 }
 
@@ -74,7 +77,7 @@ impl Layout {
 
     /// Writes config and manifest over the layers; returns the manifest.
     pub fn put_image(&self, layers: &[Blob], start: &Start) -> Result<Blob, ReleaseError> {
-        let config = self.put(&json!({
+        let mut config = json!({
             "created": CREATED,
             "architecture": "amd64",
             "os": "linux",
@@ -87,7 +90,11 @@ impl Layout {
             // Layers are not compressed, so a layer's digest is its diff id.
             "rootfs": {"type": "layers", "diff_ids": layers.iter().map(|l| &l.digest).collect::<Vec<_>>()},
             "history": layers.iter().map(|_| json!({"created": CREATED, "created_by": "seedling release build"})).collect::<Vec<_>>(),
-        }))?;
+        });
+        if !start.command.is_empty() {
+            config["config"]["Cmd"] = json!(start.command);
+        }
+        let config = self.put(&config)?;
         self.put(&json!({
             "schemaVersion": 2,
             "mediaType": MANIFEST,
@@ -108,7 +115,7 @@ impl Layout {
                 let mut value = descriptor(MANIFEST, blob);
                 value["platform"] = json!({"architecture": "amd64", "os": "linux"});
                 value["annotations"] = json!({
-                    "org.opencontainers.image.ref.name": name,
+                    REF_NAME: name,
                     "io.containerd.image.name": pull_spec(name, blob),
                 });
                 value
@@ -116,6 +123,35 @@ impl Layout {
             .collect();
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
         write_atomically(&self.dir.join("index.json"), &serde_json::to_vec_pretty(&index).at(&self.dir)?)
+    }
+
+    /// Takes the images of another layout in. Blobs are hard links; a name that both have stays ours.
+    pub fn take_in(&self, other: &Self) -> Result<(), ReleaseError> {
+        for entry in fs::read_dir(other.blobs()).at(other.blobs())? {
+            let (from, to) = {
+                let entry = entry.at(other.blobs())?;
+                (entry.path(), self.blobs().join(entry.file_name()))
+            };
+            if !to.exists() {
+                fs::hard_link(&from, &to).at(&from)?;
+            }
+        }
+        let mut index = self.index()?;
+        let theirs = other.index()?;
+        if let (Some(ours), Some(theirs)) =
+            (index["manifests"].as_array_mut(), theirs["manifests"].as_array())
+        {
+            let known: BTreeSet<_> =
+                ours.iter().map(|m| m["annotations"][REF_NAME].clone().to_string()).collect();
+            let new = |m: &&Value| !known.contains(&m["annotations"][REF_NAME].to_string());
+            ours.extend(theirs.iter().filter(new).cloned());
+        }
+        write_atomically(&self.dir.join("index.json"), &serde_json::to_vec_pretty(&index).at(&self.dir)?)
+    }
+
+    fn index(&self) -> Result<Value, ReleaseError> {
+        let path = self.dir.join("index.json");
+        serde_json::from_slice(&fs::read(&path).at(&path)?).at(&path)
     }
 
     /// Removes every blob that no image refers to.
@@ -136,8 +172,7 @@ impl Layout {
 
     /// The index with only the given manifests.
     pub fn index_of(&self, digests: &BTreeSet<String>) -> Result<Value, ReleaseError> {
-        let path = self.dir.join("index.json");
-        let mut index: Value = serde_json::from_slice(&fs::read(&path).at(&path)?).at(&path)?;
+        let mut index = self.index()?;
         if let Some(manifests) = index["manifests"].as_array_mut() {
             manifests.retain(|m| m["digest"].as_str().is_some_and(|d| digests.contains(d)));
         }

@@ -3,8 +3,9 @@
 use crate::error::{At, ReleaseError};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Default)]
@@ -81,6 +82,29 @@ impl Tree {
     }
     pub fn dir(&mut self, path: &str, mode: u32) {
         self.put(path, Node::Dir(mode));
+    }
+
+    /// All files, links and folders below a folder that never changes; of `left_out` only the folder itself.
+    pub fn add_folder(&mut self, root: &Path, left_out: &[&str]) -> Result<(), ReleaseError> {
+        let mut folders = vec![String::new()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(root.join(&folder)).at(root)? {
+                let entry = entry.at(root)?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                let meta = entry.metadata().at(root)?;
+                let mode = meta.permissions().mode() & 0o7777;
+                if meta.is_symlink() {
+                    self.link(&path, &fs::read_link(entry.path()).at(root)?.to_string_lossy());
+                } else if meta.is_dir() {
+                    self.dir(&path, mode);
+                    folders.extend(Some(path).filter(|p| !left_out.contains(&p.as_str())));
+                } else if meta.is_file() {
+                    self.file(&path, mode, Source::immutable(entry.path()));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn put(&mut self, path: &str, node: Node) {
@@ -187,6 +211,21 @@ mod tests {
         assert_eq!(one, two);
         assert_eq!(digest, (hex(&Sha256::digest(&one)), one.len() as u64));
         assert_eq!(sample(false).key(), sample(true).key());
+    }
+
+    #[test]
+    fn a_folder_is_taken_with_its_modes() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/1")).unwrap();
+        fs::create_dir(dir.path().join("bin")).unwrap();
+        fs::write(dir.path().join("bin/nnp"), "x").unwrap();
+        fs::set_permissions(dir.path().join("bin/nnp"), fs::Permissions::from_mode(0o4755)).unwrap();
+        std::os::unix::fs::symlink("nnp", dir.path().join("bin/sh")).unwrap();
+        let mut tree = Tree::default();
+        tree.add_folder(dir.path(), &["proc"]).unwrap();
+        assert_eq!(tree.0.keys().collect::<Vec<_>>(), ["bin", "bin/nnp", "bin/sh", "proc"]);
+        assert!(matches!(tree.0["bin/nnp"], Node::File(0o4755, _)));
+        assert!(matches!(&tree.0["bin/sh"], Node::Link(to) if to == "nnp"));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub const KUBELET_BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/kubeconfig";
 pub const KUBELET_KUBECONFIG: &str = "/var/lib/kubelet/kubeconfig";
 pub const KUBELET_PKI: &str = "/var/lib/kubelet/pki";
 pub const KUBELET_CONFIG: &str = "/etc/kubernetes/kubelet.conf";
+/// What a machine has to add to that, in files named `*.conf`.
+pub const KUBELET_DROP_INS: &str = "/etc/kubernetes/kubelet.conf.d";
 pub const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 pub const ETCD_DATA: &str = "/var/lib/etcd";
 /// What was done on this node, step by step; the service records are made of it.

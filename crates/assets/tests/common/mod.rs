@@ -126,7 +126,8 @@ pub fn data(case: &str) -> PathBuf {
 
 /// Version 5.0.0, as the recorded installer reported.
 fn release() -> ReleaseInfo {
-    let names = ["seedling", "kubectl", "containerd", "containerd-shim-runc-v2", "ctr", "crictl", "kubelet"];
+    let names =
+        ["seedling", "kubectl", "containerd", "containerd-shim-runc-v2", "ctr", "crictl", "runc", "kubelet"];
     let image = |name: &str| format!("registry.seedling.internal/seedling/{name}@sha256:{}", "0".repeat(64));
     let images = ["pause", "seedling"].iter().map(|name| (name.to_string(), image(name))).collect();
     let binary = |name: &&str| (name.to_string(), Binary { sha512: "0".repeat(128), size: 1 });

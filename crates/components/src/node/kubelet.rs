@@ -25,8 +25,9 @@ pub fn config(cluster_dns: IpAddr, role: Role) -> String {
         "eventRecordQPS": 50,
         // During bring-up most crashes are a peer that is not up yet.
         "crashLoopBackOff": { "maxContainerRestartPeriod": "5s" },
-        // Nodes that share one disk must not evict because the others filled it.
-        "localStorageCapacityIsolation": false,
+        // Upstream's; a machine that shares memory and disk with others says so in a drop-in.
+        "systemReserved": { "cpu": "500m", "memory": "1Gi", "ephemeral-storage": "1Gi" },
+        // Absolute: of nodes that share one disk none evicts because the others have filled a part of it.
         "evictionHard": {
             "memory.available": "50Mi", "nodefs.available": "200Mi", "nodefs.inodesFree": "1%", "imagefs.available": "200Mi",
         },
@@ -107,9 +108,10 @@ StartLimitIntervalSec=0
 [Service]
 # Not notify: a kubelet waits for its certificate as long as it takes, and holds nothing else up.
 Type=exec
-ExecStartPre=/bin/mkdir -p {manifests} /var/lib/kubelet /opt/cni/bin /etc/cni/net.d
+ExecStartPre=/bin/mkdir -p {manifests} {drop_ins} /var/lib/kubelet /opt/cni/bin /etc/cni/net.d
 ExecStart=/bin/sh -c 'read -r name </proc/sys/kernel/hostname; name="$${{name%%%%.*}}"; \
-  [ "$$name" != localhost ] && {wait}exec /usr/local/bin/kubelet --config={config} --hostname-override="$$name"{joins}'
+  [ "$$name" != localhost ] && {wait}exec /usr/local/bin/kubelet --config={config} --config-dir={drop_ins} \
+  --hostname-override="$$name"{joins}'
 # Pods outlive a restart of the kubelet.
 KillMode=process
 Delegate=yes
@@ -121,6 +123,7 @@ WantedBy=multi-user.target
 "#,
         manifests = paths::STATIC_PODS,
         config = paths::KUBELET_CONFIG,
+        drop_ins = paths::KUBELET_DROP_INS,
     )
 }
 
@@ -139,6 +142,19 @@ mod tests {
         assert_eq!(parsed(Role::Master)["registerWithTaints"][0]["key"], "node-role.kubernetes.io/master");
         assert!(parsed(Role::Worker).get("registerWithTaints").is_none());
         assert_eq!(parsed(Role::Worker)["authentication"]["x509"]["clientCAFile"], paths::KUBELET_CA);
+    }
+
+    /// Without it there are no figures of file systems: `/stats/summary` answers 500, and nothing is ever evicted.
+    #[test]
+    fn disks_are_watched_and_something_is_kept_back() {
+        for role in [Role::Bootstrap, Role::Master, Role::Worker] {
+            let config = parsed(role);
+            assert_ne!(config["localStorageCapacityIsolation"], false);
+            for (what, least) in [("cpu", "500m"), ("memory", "1Gi"), ("ephemeral-storage", "1Gi")] {
+                assert_eq!(config["systemReserved"][what], least, "{what}");
+            }
+            assert!(unit(role).contains(" --config-dir=/etc/kubernetes/kubelet.conf.d "));
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
 }
 
 pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {
-    let mut files = software(p, &["containerd", "containerd-shim-runc-v2", "ctr", "crictl"])?;
+    let mut files = software(p, &["containerd", "containerd-shim-runc-v2", "ctr", "crictl", "runc"])?;
     files.extend([
         File::inline("/etc/containerd/config.toml", 0o644, containerd_config(p.release.image("pause")?)),
         File::inline(
@@ -81,8 +81,9 @@ fn software(p: &NodeParams, names: &[&str]) -> Result<Vec<File>, MissingComponen
     names.iter().map(fetched).collect()
 }
 
-/// runc is the one on the PATH: Debian has it in /usr/sbin, Fedora CoreOS in /usr/bin.
+/// runc is ours: the one of Debian 12 knows no user namespaces in pods.
 fn containerd_config(pause: &str) -> String {
+    let runc = format!("{}/runc", paths::NODE_BIN);
     format!(
         r#"version = 3
 
@@ -106,6 +107,7 @@ use_internal_loopback = true
 runtime_type = "io.containerd.runc.v2"
 
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+BinaryName = "{runc}"
 # The kubelet's cgroupDriver is cgroupfs too.
 SystemdCgroup = false
 "#
@@ -136,7 +138,7 @@ mod tests {
             [bootstrap(&p).unwrap(), joined(&p, Role::Master).unwrap(), joined(&p, Role::Worker).unwrap()]
         {
             let fetched: Vec<_> = config.storage.files.iter().filter(|f| f.mode == Some(0o755)).collect();
-            assert_eq!(fetched.len(), 7);
+            assert_eq!(fetched.len(), 8);
             for file in fetched {
                 let contents = file.contents.as_ref().unwrap();
                 assert!(

@@ -97,11 +97,14 @@ async fn tagged(layout: &Path, name: &str, tag: &str) -> Option<Digest> {
     find_tag(&serde_json::from_slice(&index).ok()?, name, tag)
 }
 
-/// The layout holds one image a component, named by it, so there is one tag.
+/// A release holds one image a component, named by it, so there is one tag. What was put beside it has its name with its tag.
 fn find_tag(index: &Value, name: &str, tag: &str) -> Option<Digest> {
-    let component = name.rsplit('/').next().filter(|_| tag == "latest")?;
-    let found = index["manifests"].as_array()?.iter().find(|m| m["annotations"][REF_NAME] == component)?;
-    Digest::parse(found["digest"].as_str()?)
+    let component = name.rsplit('/').next().filter(|_| tag == "latest");
+    let full = format!("{name}:{tag}");
+    let is = |m: &&Value| {
+        m["annotations"][REF_NAME].as_str().is_some_and(|named| Some(named) == component || named == full)
+    };
+    Digest::parse(index["manifests"].as_array()?.iter().find(is)?["digest"].as_str()?)
 }
 
 fn error(problem: &Problem) -> Response {

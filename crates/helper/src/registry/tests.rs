@@ -34,14 +34,16 @@ fn paths() {
 }
 
 #[test]
-fn latest_is_the_only_tag() {
+fn components_are_latest_and_others_have_their_tags() {
     let index = json!({"manifests": [
         {"digest": format!("sha256:{}", "0".repeat(64))},
         {"digest": format!("sha256:{HEX}"), "annotations": {REF_NAME: "etcd"}},
+        {"digest": format!("sha256:{}", "1".repeat(64)), "annotations": {REF_NAME: "test/etcd:v4"}},
     ]});
     let find = |name, tag| find_tag(&index, name, tag).map(|d| d.to_string());
     assert_eq!(find("seedling/etcd", "latest"), Some(format!("sha256:{HEX}")));
     assert_eq!(find("seedling/etcd", "v4"), None);
+    assert_eq!(find("test/etcd", "v4"), Some(format!("sha256:{}", "1".repeat(64))));
     assert_eq!(find("seedling/pause", "latest"), None);
     assert_eq!(find_tag(&json!({}), "seedling/etcd", "latest"), None);
 }

@@ -17,8 +17,9 @@ pub struct Static {
     pub ready: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installer {
+    pub pod: String,
     pub revision: i64,
     pub retry: i64,
     pub failed: bool,
@@ -27,6 +28,8 @@ pub struct Installer {
 
 /// Installers of one revision that may fail on a node before a person is asked.
 const RETRIES: i64 = 20;
+/// Failed installers that stay for whoever wants to read their logs; upstream's prune controller keeps as many.
+const FAILED_KEPT: usize = 5;
 
 impl NodeView {
     /// Runs this revision, ready.
@@ -38,6 +41,10 @@ impl NodeView {
             Some(Static { revision, ready: true }) => self.current.max(revision),
             _ => self.current,
         }
+    }
+    /// Its kubelet has started this revision: installing it again would change nothing.
+    fn holds(&self, revision: i64) -> bool {
+        self.running.is_some_and(|s| s.revision == revision)
     }
     fn last_installer(&self, revision: i64) -> Option<&Installer> {
         self.installers.iter().filter(|i| i.revision == revision).max_by_key(|i| i.retry)
@@ -67,7 +74,7 @@ pub fn decide(nodes: &[NodeView], latest: i64, calm: bool) -> Vec<(String, i64)>
         return vec![];
     }
     let wanting = |n: &&NodeView| {
-        !n.at(latest) && !n.under_way(latest) && !n.is_written_to() && n.retry(latest) <= RETRIES
+        !n.holds(latest) && !n.under_way(latest) && !n.is_written_to() && n.retry(latest) <= RETRIES
     };
     let fresh = |n: &NodeView| n.now_current() == 0 && n.running.is_none();
     let start = |n: &NodeView| (n.name.clone(), n.retry(latest));
@@ -82,6 +89,16 @@ pub fn decide(nodes: &[NodeView], latest: i64, calm: bool) -> Vec<(String, i64)>
         chosen.extend(rest.first().filter(|n| may_stop(n)).map(|n| start(n)));
     }
     chosen
+}
+
+/// Installers of this master that are of no use to anyone: those that succeeded, once a revision as new as theirs was ready, and
+/// failed ones beyond the last few, as upstream keeps them. What each did is in the node's journal.
+pub fn superfluous(node: &NodeView) -> Vec<&Installer> {
+    let ready = node.now_current();
+    let mut failed: Vec<_> = node.installers.iter().filter(|i| i.failed && i.revision <= ready).collect();
+    failed.sort_by_key(|i| std::cmp::Reverse((i.revision, i.retry)));
+    let done = node.installers.iter().filter(|i| i.done && i.revision <= ready);
+    done.chain(failed.into_iter().skip(FAILED_KEPT)).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +116,10 @@ mod tests {
             current,
             running: running.map(|(revision, ready)| Static { revision, ready }),
             installers: (installers.iter())
-                .map(|&(revision, retry, failed, done)| Installer { revision, retry, failed, done })
+                .map(|&(revision, retry, failed, done)| {
+                    let pod = format!("{name}-{revision}-{retry}");
+                    Installer { pod, revision, retry, failed, done }
+                })
                 .collect(),
         }
     }
@@ -167,5 +187,33 @@ mod tests {
         let down = node("c", 1, Some((1, false)), &[]);
         assert_eq!(names(decide(&[at_one("a"), at_one("b"), down], 2, false)), ["c/0"]);
         assert_eq!(names(decide(&[node("a", 0, None, &[])], 1, false)), ["a/0"]);
+    }
+
+    #[test]
+    fn what_runs_is_not_installed_again() {
+        let at_one = |n: &str| node(n, 1, Some((1, true)), &[]);
+        let restarting = node("c", 1, Some((1, false)), &[]);
+        assert!(
+            decide(&[at_one("a"), at_one("b"), restarting], 1, true).is_empty(),
+            "its installer was pruned"
+        );
+        let blank = node("c", 1, None, &[]);
+        assert_eq!(names(decide(&[at_one("a"), at_one("b"), blank], 1, true)), ["c/0"], "its disk is new");
+    }
+
+    #[test]
+    fn installers_go_when_their_work_is_seen() {
+        let left = |n: NodeView| {
+            let gone = superfluous(&n).into_iter().cloned().collect::<Vec<_>>();
+            n.installers.iter().filter(|i| !gone.contains(i)).map(|i| i.pod.clone()).collect::<Vec<_>>()
+        };
+        let both = [(1, 0, false, true), (2, 0, false, true)];
+        assert_eq!(left(node("a", 1, Some((2, false)), &both)), ["a-2-0"], "not ready yet");
+        assert!(left(node("a", 1, Some((2, true)), &both)).is_empty());
+        assert_eq!(left(node("a", 0, None, &[(1, 0, false, true), (1, 1, false, false)])).len(), 2);
+        let failed: Vec<_> = (0..8).map(|retry| (1, retry, true, false)).collect();
+        assert_eq!(left(node("a", 0, None, &failed)).len(), 8, "retries are counted by them");
+        let kept = ["a-1-3", "a-1-4", "a-1-5", "a-1-6", "a-1-7"];
+        assert_eq!(left(node("a", 1, Some((1, true)), &failed)), kept);
     }
 }

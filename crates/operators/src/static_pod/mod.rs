@@ -19,7 +19,7 @@ pub use installer::{InstallerArgs, install};
 use crate::inventory;
 use crate::patience::{self, Progress};
 use anyhow::{Context as _, Result};
-use decide::{Installer, NodeView, Static, decide};
+use decide::{Installer, NodeView, Static, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
@@ -254,7 +254,20 @@ async fn sync(
     let patience = patience::read(&env.cache).await?;
     let behind = behind(env, &nodes, latest, patience, progress);
     report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
-    Ok(behind.iter().any(|b| !b.lost) || !health.working)
+    let busy = behind.iter().any(|b| !b.lost) || !health.working;
+    if !busy {
+        prune(env, names, &nodes).await;
+    }
+    Ok(busy)
+}
+
+/// One that cannot be deleted now is seen again; nothing waits for it.
+async fn prune(env: &Env, names: &Names, nodes: &[NodeView]) {
+    for installer in nodes.iter().flat_map(superfluous) {
+        if let Err(e) = delete(&env.client, "v1", "Pod", Some(names.namespace), &installer.pod).await {
+            tracing::warn!("{}: {e}", names.operator);
+        }
+    }
 }
 
 /// Masters of the inventory that do not run the newest revision.
@@ -299,6 +312,7 @@ fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
         |label: &str| pod.pointer(&format!("/metadata/labels/{label}"))?.as_str()?.parse::<i64>().ok();
     let ended = |phase: &str| pod["status"]["phase"] == phase;
     Some(Installer {
+        pod: name(pod).into(),
         revision: number("revision")?,
         retry: number("retry").unwrap_or(0),
         failed: ended("Failed"),
