@@ -5,7 +5,7 @@ FLAGS   := --release --locked --workspace
 TARGET  := target/x86_64-unknown-linux-gnu/release
 BINARY  := $(TARGET)/seedling
 
-.PHONY: fresh lab test check unit e2e fuzz bench conformance docs release setup clean
+.PHONY: fresh lab test check unit e2e fuzz bench conformance prober chaos docs release setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -54,6 +54,15 @@ bench: release ## bring-up times of Seedling and of kubeadm on the same machines
 conformance: release ## the real Kubernetes conformance suite on a lab (CONFORMANCE="--tenth today" for a share)
 	$(CARGO) build $(FLAGS) --bin conformance
 	$(TARGET)/conformance $(CONFORMANCE)
+
+RUNS ?= 20
+prober: release ## RUNS (20) bring-ups beside a client that forgives nothing: docs/reports/prober.json
+	$(CARGO) build $(FLAGS) --bin prober
+	$(TARGET)/prober --runs $(RUNS)
+
+CHAOS ?= --every-step
+chaos: release ## bring-ups with a strike at every step: docs/reports/chaos.json; CHAOS for other flags
+	$(BINARY) chaos handoff $(CHAOS) --report docs/reports/chaos.json
 
 docs: build ## the book: its generated pages (commands, fields, stages) anew
 	$(BINARY) docs docs

@@ -1,14 +1,14 @@
 //! What the nodes wrote down, and that a node founds one cluster.
 
 use crate::Suite;
-use anyhow::{Context, Result, ensure};
-use seedling_e2e::{Lab, output, run, text};
-use serde_json::Value;
+use anyhow::{Result, ensure};
+use seedling_e2e::{Lab, judge, output, run, text};
 
-const ON_BOOTSTRAP: [(&str, &str); 6] = [
+const ON_BOOTSTRAP: [(&str, &str); 7] = [
     ("boot", "ignition/files"),
     ("release-image", "pull-release-image"),
     ("bootkube", "cluster/founded"),
+    ("bootkube", "cb-bootstrap/machine-config-server"),
     ("bootkube", "cb-bootstrap/hand-over"),
     ("bootkube", "wait-for-ceo"),
     ("progress", "report-bootstrap-complete"),
@@ -28,22 +28,9 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
 }
 
 fn journals(lab: &Lab) -> Result<()> {
-    let journals: Value = serde_json::from_str(&run(&mut lab.lab(&["journal", "-o", "json"]))?)?;
-    for journal in journals.as_array().context("no array")? {
-        let node = journal["node"].as_str().unwrap_or_default();
-        let expected = if node == "bootstrap" { &ON_BOOTSTRAP[..] } else { &ON_A_MASTER[..] };
-        for (who, step) in expected {
-            let fate = fate(journal, who, step);
-            ensure!(fate.as_deref() == Some("done"), "{node}: {who} {step} is {fate:?}");
-        }
-    }
-    Ok(())
-}
-
-fn fate(journal: &Value, who: &str, step: &str) -> Option<String> {
-    let service = journal["services"].as_array()?.iter().find(|s| s["name"] == who)?;
-    let step = service["steps"].as_array()?.iter().find(|s| s["name"] == step)?;
-    step["fate"].as_str().map(str::to_string)
+    let masters = judge::MASTERS.map(|master| (master, &ON_A_MASTER[..]));
+    let expected: Vec<_> = [("bootstrap", &ON_BOOTSTRAP[..])].into_iter().chain(masters).collect();
+    judge::journals(&serde_json::from_str(&run(&mut lab.lab(&["journal", "-o", "json"]))?)?, &expected)
 }
 
 /// On a bootstrap node that has done its work, and whose lab is not needed any more.

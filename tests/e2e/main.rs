@@ -14,7 +14,7 @@ mod trust;
 mod words;
 
 use anyhow::{Context, Result};
-use seedling_e2e::{Lab, run, seedling, text};
+use seedling_e2e::{Lab, judge, run, seedling, text};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -44,11 +44,20 @@ impl Suite {
     }
 }
 
+/// One part alone, while working on it: `cargo test … --test e2e -- pulled`.
+const PARTS: [&str; 4] = ["pulled", "seeded", "quorum", "chaos"];
+
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
-    // One part alone, while working on it: `cargo test … --test e2e -- pulled`.
-    let only = std::env::args().nth(1).filter(|part| !part.starts_with('-'));
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let only = match judge::part(arguments.iter().map(String::as_str), &PARTS) {
+        Ok(only) => only,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
     words::checks(&mut suite);
     let before = machine::Traces::now();
     if !wanted("pulled") || pulled(&mut suite) {
@@ -60,7 +69,16 @@ fn main() -> ExitCode {
             suite.check("a_lost_majority_is_restored", || quorum::restored(&lab));
         }
         if wanted("chaos") {
-            suite.check("a_cluster_grows_whatever_is_killed", struck);
+            for (check, (fault, flags, green)) in [
+                "a_cluster_grows_whatever_is_killed",
+                "a_cluster_grows_whatever_is_frozen",
+                "a_cluster_grows_whatever_is_cut_off",
+            ]
+            .into_iter()
+            .zip(STRIKES)
+            {
+                suite.check(check, || struck(fault, flags, green));
+            }
         }
     }
     suite.check("nothing_is_left_behind", || machine::Traces::now().same_as(&before));
@@ -154,14 +172,23 @@ fn seeded(suite: &mut Suite) {
     }
 }
 
-/// A few of chaos's cases, others every day; the report names them.
-fn struck() -> Result<()> {
+/// A few of chaos's cases, others every day; the reports name them. What freezes or is cut off stays so for longer than a lease, a
+/// ping of a connection and a kubelet's lease live.
+const STRIKES: [(&str, &[&str], u64); 3] = [
+    ("kill", &["--every-step", "--cases", "4"], 3),
+    ("freeze", &["--every-step", "--cases", "2", "--lasts", "30"], 1),
+    ("cut-network", &["--every-step", "--victim", "node", "--cases", "1", "--lasts", "30"], 1),
+];
+
+fn struck(fault: &str, flags: &[&str], green_at_least: u64) -> Result<()> {
     let day = std::time::UNIX_EPOCH.elapsed()?.as_secs() / 86_400;
-    let report = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/chaos/REPORT.json");
+    let logs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/chaos").join(fault);
+    let report = logs.join("chaos.json");
+    let _ = std::fs::remove_file(&report); // of another day
     let mut chaos = seedling();
-    chaos.args(["chaos", "handoff", "--every-step", "--cases", "4", "--name", "e2e-chaos", "--seed"]);
-    print!("{}", run(chaos.arg(day.to_string()).arg("--report").arg(report))?);
-    Ok(())
+    chaos.args(["chaos", "handoff", "--fault", fault, "--name", "e2e-chaos", "--seed", &day.to_string()]);
+    print!("{}", run(chaos.args(flags).arg("--report").arg(&report).arg("--logs").arg(&logs))?);
+    judge::struck(&serde_json::from_slice(&std::fs::read(report)?)?, green_at_least)
 }
 
 /// What a person would look at first.

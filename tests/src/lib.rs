@@ -1,5 +1,8 @@
 //! What the end-to-end test and the benchmarks share: the program as a user has it, and the lab it grows.
 
+pub mod judge;
+pub mod prober;
+
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::PathBuf;

@@ -11,6 +11,8 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Client, config::KubeconfigError};
 use rustls_pki_types::InvalidDnsNameError;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tower::retry::{Policy, RetryLayer};
 use tower::{BoxError, ServiceBuilder};
@@ -34,14 +36,17 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> 
     }
 }
 
-/// For those who want to see every failure: an answer of 429, 503 or 504 is an error at once.
-pub async fn connect_without_retries(kubeconfig: &Path) -> Result<Client, ClusterError> {
+/// How often a client sent a request again because the server had named it as not looked at.
+pub type Resent = Arc<AtomicUsize>;
+
+/// For those who want to see every failure: an answer of 429, 503 or 504 is an error at once, and what is sent again is counted.
+pub async fn connect_without_retries(kubeconfig: &Path, resent: &Resent) -> Result<Client, ClusterError> {
     let name = kubeconfig.display().to_string();
     let read = Kubeconfig::read_from(kubeconfig).map_err(|e| error(&name, e))?;
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(read, &options).await.map_err(|e| error(&name, e))?;
     config.default_retry = false;
-    client(config, &name)
+    client(config, &name, resent.clone())
 }
 
 pub async fn connect_yaml(kubeconfig: &str) -> Result<Client, ClusterError> {
@@ -52,7 +57,7 @@ pub async fn connect_yaml(kubeconfig: &str) -> Result<Client, ClusterError> {
 async fn from_kubeconfig(kubeconfig: Kubeconfig, name: &str) -> Result<Client, ClusterError> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| error(name, e))?;
-    client(config, name)
+    client(config, name, Resent::default())
 }
 
 fn in_cluster() -> Result<Client, ClusterError> {
@@ -63,12 +68,12 @@ fn in_cluster() -> Result<Client, ClusterError> {
     {
         config.cluster_url = url.parse().map_err(|e: http::uri::InvalidUri| error(NAME, e))?;
     }
-    client(config, NAME)
+    client(config, NAME, Resent::default())
 }
 
 /// HTTP/2, as kubectl and the components speak it: one connection for all requests and watches of a process, and a server that
 /// leaves says so. Over HTTP/1.1 it closes idle connections, and whoever asks in that moment gets an error instead of an answer.
-fn client(config: Config, name: &str) -> Result<Client, ClusterError> {
+fn client(config: Config, name: &str, resent: Resent) -> Result<Client, ClusterError> {
     let failed = |e: kube::Error| error(name, e);
     let tls = config.rustls_client_config().map_err(failed)?;
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
@@ -92,7 +97,7 @@ fn client(config: Config, name: &str) -> Result<Client, ClusterError> {
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(retry)
-        .layer(RetryLayer::new(Unprocessed))
+        .layer(RetryLayer::new(Unprocessed { times: 0, resent }))
         .option_layer(config.auth_layer().map_err(failed)?)
         .layer(config.extra_headers_layer().map_err(failed)?)
         .map_err(BoxError::from)
@@ -101,24 +106,45 @@ fn client(config: Config, name: &str) -> Result<Client, ClusterError> {
 }
 
 /// A server that leaves names the last request it will answer; later ones, already on their way, it has not looked at. They
-/// are sent again over a new connection, as the protocol says and Go's client does.
+/// are sent again over a new connection, as the protocol says and Go's client does; and like there not for ever, since a server
+/// may go on refusing.
 #[derive(Clone)]
-struct Unprocessed;
+struct Unprocessed {
+    /// This request; each has a policy of its own.
+    times: u32,
+    resent: Resent,
+}
+
+/// At once, since another server is there as a rule; then ever later, 1.5 s altogether.
+fn pause(times: u32) -> Option<Duration> {
+    match times {
+        0 => Some(Duration::ZERO),
+        1..=5 => Some(Duration::from_millis(25) * 2u32.pow(times)),
+        _ => None,
+    }
+}
+
+/// The server has said that it did not look at the request.
+fn unprocessed(error: &BoxError) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error.as_ref();
+    let mut causes = std::iter::successors(Some(first), |e| e.source());
+    let Some(h2) = causes.find_map(|e| e.downcast_ref::<h2::Error>()) else { return false };
+    let gone = h2.is_remote() && h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
+    gone || h2.reason() == Some(h2::Reason::REFUSED_STREAM)
+}
 
 impl<Response> Policy<Request<Body>, Response, BoxError> for Unprocessed {
-    type Future = std::future::Ready<()>;
+    type Future = tokio::time::Sleep;
 
     fn retry(
         &mut self,
         _: &mut Request<Body>,
         result: &mut Result<Response, BoxError>,
     ) -> Option<Self::Future> {
-        let error = result.as_ref().err()?;
-        let causes = std::iter::successors(Some(&**error as &dyn std::error::Error), |e| e.source());
-        let h2 = causes.filter_map(|e| e.downcast_ref::<h2::Error>()).next()?;
-        let gone = h2.is_remote() && h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
-        let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
-        (gone || refused).then(|| std::future::ready(()))
+        let pause = pause(self.times).filter(|_| result.as_ref().err().is_some_and(unprocessed))?;
+        self.times += 1;
+        self.resent.fetch_add(1, Ordering::Relaxed);
+        Some(tokio::time::sleep(pause))
     }
 
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
@@ -145,10 +171,33 @@ fn error(path: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    /// Whether a request that ends so each time is sent again, how often, and how often that was counted.
+    fn sent_again(error: impl Fn() -> BoxError) -> (usize, usize) {
+        let resent = Resent::default();
+        let mut policy = Unprocessed { times: 0, resent: resent.clone() };
+        let mut again = || {
+            let (mut request, mut result) = (Request::new(Body::empty()), Err::<(), _>(error()));
+            policy.retry(&mut request, &mut result).is_some()
+        };
+        let times = (0..1000).take_while(|_| again()).count();
+        (times, resent.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn a_server_that_goes_on_refusing_is_given_up() {
+        assert_eq!(sent_again(|| h2::Error::from(h2::Reason::REFUSED_STREAM).into()), (6, 6));
+        assert_eq!(sent_again(|| h2::Error::from(h2::Reason::INTERNAL_ERROR).into()), (0, 0));
+        assert_eq!(sent_again(|| "no route".into()), (0, 0));
+        let pauses: Vec<_> = (0..).map_while(pause).collect();
+        assert!(pauses.is_sorted() && pauses.iter().sum::<Duration>() < Duration::from_secs(2), "{pauses:?}");
+    }
+
     #[test]
     fn reads_the_environment_file() {
         let env = "KUBERNETES_SERVICE_HOST='api-int.ocp4.alchemy.com'\nKUBERNETES_SERVICE_PORT='6443'\n";
-        assert_eq!(super::server_url(env).as_deref(), Some("https://api-int.ocp4.alchemy.com:6443"));
-        assert_eq!(super::server_url(""), None);
+        assert_eq!(server_url(env).as_deref(), Some("https://api-int.ocp4.alchemy.com:6443"));
+        assert_eq!(server_url(""), None);
     }
 }

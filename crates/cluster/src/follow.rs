@@ -8,11 +8,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 /// After a failed list or watch; a kind may not be served yet, an API server may be on its way out.
 const RETRY: Duration = Duration::from_millis(250);
+/// An error is over when no other followed for so long: a watch that works again does not say so, and one that does not is tried
+/// again sooner, also by a client that waits for its connection.
+const OVER: Duration = Duration::from_secs(30);
+/// A server that leaves breaks a watch once or twice.
+const IN_A_ROW: u32 = 3;
 
 /// What the watch knows.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +28,8 @@ pub struct Snapshot {
     pub objects: BTreeMap<String, Value>,
     /// Why nothing new is heard at the moment.
     pub error: Option<String>,
+    /// How often it failed in a row, and when last.
+    failures: Option<(u32, Instant)>,
 }
 
 /// Which objects to follow.
@@ -75,6 +82,18 @@ impl Followed {
 }
 
 impl Snapshot {
+    /// Why nothing has been heard for a while: it fails, and fails again.
+    pub fn deaf(&self, now: Instant) -> Option<&str> {
+        let (times, last) = self.failures?;
+        let failing = times >= IN_A_ROW && now.duration_since(last) < OVER;
+        failing.then(|| self.error.as_deref().unwrap_or("nothing is heard"))
+    }
+    /// Says whether it is another error than before.
+    fn failed(&mut self, error: String, now: Instant) -> bool {
+        let before = self.failures.filter(|(_, last)| now.duration_since(*last) < OVER);
+        self.failures = Some((before.map_or(0, |(times, _)| times) + 1, now));
+        self.error.replace(error.clone()) != Some(error)
+    }
     /// Events come late: an older state never replaces a newer one.
     fn insert(&mut self, object: Value) -> bool {
         let key = key(&object);
@@ -113,7 +132,7 @@ pub(crate) fn follow_and_wake(client: &Client, selection: Selection, wake: Arc<N
 }
 
 async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapshot>, wake: Arc<Notify>) {
-    let failed = |error: String| sender.send_if_modified(|s| s.error.replace(error.clone()) != Some(error));
+    let failed = |error: String| sender.send_if_modified(|s| s.failed(error, Instant::now()));
     let api = loop {
         match api(&client, selection.api_version, selection.kind, selection.namespace.as_deref()).await {
             Ok(api) => break api,
@@ -133,11 +152,14 @@ async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapsho
                 listing.insert(key(&object), object);
             }
             Ok(Event::InitDone) => sender.send_modify(|s| {
-                *s = Snapshot { synced: true, objects: std::mem::take(&mut listing), error: None };
+                *s = Snapshot { synced: true, objects: std::mem::take(&mut listing), ..Snapshot::default() };
             }),
             Ok(Event::Apply(object)) => {
                 let Ok(object) = value(object) else { continue };
-                sender.send_if_modified(|s| s.error.take().is_some() | s.insert(object));
+                sender.send_if_modified(|s| {
+                    s.failures = None;
+                    s.error.take().is_some() | s.insert(object)
+                });
             }
             Ok(Event::Delete(object)) => {
                 let Ok(object) = value(object) else { continue };
@@ -161,6 +183,22 @@ fn value(object: kube::api::DynamicObject) -> Result<Value, ClusterError> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_watch_that_fails_again_and_again_is_deaf() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut snapshot = Snapshot { synced: true, ..Snapshot::default() };
+        assert_eq!(snapshot.deaf(at(0)), None);
+        assert!(snapshot.failed("forbidden".into(), at(0)));
+        assert!(!snapshot.failed("forbidden".into(), at(5)), "the same error is no news");
+        assert_eq!(snapshot.deaf(at(5)), None, "a server that leaves does that much");
+        snapshot.failed("forbidden".into(), at(10));
+        assert_eq!(snapshot.deaf(at(15)), Some("forbidden"));
+        assert_eq!(snapshot.deaf(at(60)), None, "no more errors: it works again");
+        snapshot.failed("reset".into(), at(3600));
+        assert_eq!(snapshot.deaf(at(3600)), None, "an hour later it is another one");
+    }
 
     #[test]
     fn late_news_do_not_undo_newer_ones() {

@@ -12,7 +12,7 @@ pub mod operator_status;
 pub mod patience;
 
 pub use cache::Cache;
-pub use connect::{connect, connect_without_retries, connect_yaml};
+pub use connect::{Resent, connect, connect_without_retries, connect_yaml};
 pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
 
 use thiserror::Error;

@@ -87,11 +87,22 @@ fn status(report: &Report, before: &[Value], versions_before: &Value, now: &str)
             condition("Available", &report.available),
             condition("Progressing", &report.progressing),
             condition("Degraded", &report.degraded),
-            condition("Upgradeable", &Cond::new(true, "AsExpected", "All is well")),
+            condition("Upgradeable", &upgradeable(report)),
         ],
         "versions": versions,
         "relatedObjects": related,
     })
+}
+
+/// Nothing is to be changed under an operator that does not work, or that is just changing something.
+fn upgradeable(report: &Report) -> Cond {
+    let because = |reason: &str, cond: &Cond| Cond::new(false, reason, cond.message.clone());
+    match report {
+        Report { degraded, .. } if degraded.status => because("Degraded", degraded),
+        Report { available, .. } if !available.status => because("NotAvailable", available),
+        Report { progressing, .. } if progressing.status => because("RollingOut", progressing),
+        _ => Cond::new(true, "AsExpected", "Available, settled and not degraded"),
+    }
 }
 
 fn now() -> String {
@@ -111,6 +122,28 @@ mod tests {
             degraded: cond(false),
             version: "0.1.0".into(),
             related: vec![],
+        }
+    }
+
+    #[test]
+    fn upgradeable_follows_from_the_others() {
+        for (available, progressing, degraded, want) in [
+            (true, false, false, (true, "AsExpected")),
+            (true, true, false, (false, "RollingOut")),
+            (true, false, true, (false, "Degraded")),
+            (true, true, true, (false, "Degraded")),
+            (false, true, false, (false, "NotAvailable")),
+        ] {
+            let cond = |status| Cond::new(status, "R", "m");
+            let said = Report {
+                available: cond(available),
+                progressing: cond(progressing),
+                degraded: cond(degraded),
+                ..sample(true)
+            };
+            let written = &status(&said, &[], &json!([]), "t")["conditions"][3];
+            assert_eq!(written["type"], "Upgradeable");
+            assert_eq!((written["status"] == "True", written["reason"].as_str().unwrap_or_default()), want);
         }
     }
 

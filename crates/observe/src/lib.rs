@@ -5,6 +5,7 @@
 //! which exit code it is.
 
 pub mod console;
+pub mod figures;
 pub mod first_boot;
 pub mod journal;
 pub mod report;

@@ -1,8 +1,10 @@
-//! The version, network and DNS operators against a real API server.
+//! The version, network, DNS and machine-config operators and the approver against a real API server.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod control_plane;
+#[path = "payload/machine_config.rs"]
+mod machine_config;
 
 use control_plane::{ControlPlane, payload};
 use seedling_cluster::operator_status::{Cond, Report, report};

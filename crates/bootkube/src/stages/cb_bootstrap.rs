@@ -2,6 +2,7 @@
 
 mod teardown;
 
+use super::mco_bootstrap;
 use crate::{Context, Outcome, apply, leader, quorum};
 use anyhow::{Context as _, Result};
 use kube::Client;
@@ -61,7 +62,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         let manifests = c.dir("manifests");
         let create = journal.step("cb-bootstrap/manifests", apply::create_all(&client, &manifests));
         let masters = journal.step("cb-bootstrap/masters", wait_for_masters(&client, c));
-        let grow = async { tokio::try_join!(create, masters) };
+        let serves = journal.step("cb-bootstrap/machine-config-server", mco_bootstrap::answers(c));
+        let grow = async { tokio::try_join!(create, masters, serves) };
         // Done or not, it never holds the bring-up up.
         let lead = async {
             leader::hand_over(c).await;

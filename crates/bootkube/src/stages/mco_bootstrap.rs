@@ -7,10 +7,12 @@ use seedling_components::machine_config::{
 };
 use seedling_components::node::NodeParams;
 use seedling_components::pod::{host_path, mount};
-use seedling_steps::Stage;
+use seedling_steps::{Condition, Probe, Stage, wait_for};
 use seedling_types::names::{NODE_TOKENS_SECRET, NS_MCO};
-use seedling_types::{Admission, paths};
+use seedling_types::{Admission, paths, ports};
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
 pub const STAGE: Stage = Stage {
     name: "mco-bootstrap",
@@ -33,8 +35,11 @@ pub const STAGE: Stage = Stage {
         "/etc/kubernetes/manifests/machineconfigoperator-bootstrap-pod.yaml",
         "manifests/*",
     ],
-    check: "the manifest is where the kubelet reads it; masters are served from here once it runs",
+    check: "GET https://localhost:22623/healthz is 200, asked while cb-bootstrap waits for the masters",
 };
+
+/// Nothing may move for this long: the kubelet starts the server in a second or two.
+const NO_PROGRESS: Duration = Duration::from_secs(1200);
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering MCO manifests...");
@@ -97,6 +102,34 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     });
     c.start_pod("machineconfigoperator-bootstrap-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+/// The server answers, with the certificate that the masters were told to trust. Nobody waits for it before: until the API is there, it
+/// is of use to no master.
+pub async fn answers(c: &Context) -> Result<()> {
+    let name = c.config.domain.api_int();
+    let url = format!("https://{name}:{}/healthz", ports::MCS);
+    let ca = reqwest::Certificate::from_pem(c.read("tls/root-ca.crt")?.as_bytes())?;
+    let http = reqwest::Client::builder()
+        .tls_certs_only([ca])
+        .no_proxy()
+        .resolve(&name, (Ipv4Addr::LOCALHOST, ports::MCS).into())
+        .timeout(Duration::from_secs(2))
+        .build()?;
+    let condition = Condition::new(
+        "the machine-config server on localhost:22623 to answer",
+        NO_PROGRESS,
+        "crictl logs --tail 20 $(crictl ps -a -q --name '^machine-config-server$' | head -n 1)",
+    )
+    .on(&c.node);
+    let answered =
+        wait_for(&condition, Duration::from_millis(250), async || match http.get(&url).send().await {
+            Ok(answer) if answer.status() == 200 => Probe::Met(()),
+            Ok(answer) => Probe::Unmet(format!("/healthz answered {}", answer.status())),
+            Err(e) if e.is_connect() => Probe::Unmet("no connection".into()),
+            Err(e) => Probe::Unmet(e.to_string()),
+        });
+    Ok(answered.await?)
 }
 
 /// What the machine-config servers and the approver of the masters go by: digests, and which of them are spent.

@@ -1,17 +1,18 @@
 //! `seedling chaos handoff`: bring-ups in which something is struck at each step, and what became of them.
 
 mod evidence;
+mod report;
 mod round;
 
 use super::lab::Format;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
-use round::{Outcome, Round};
-use seedling_lab::chaos::{self, Case, Selection, Step, Verdict, rounds, steps};
+use round::Round;
+use seedling_lab::chaos::{self, Case, Selection, Step, missed_at_most, rounds, steps};
 use seedling_lab::{Labs, default_inventory};
-use seedling_steps::write_atomic;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Subcommand)]
 pub enum ChaosCommand {
@@ -30,6 +31,10 @@ pub struct HandoffArgs {
     /// How
     #[arg(long, value_enum, default_value_t = Fault::Kill)]
     fault: Fault,
+    /// How long what is frozen, off, cut off, full or slow stays so, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = chaos::LASTS.as_secs(),
+        value_parser = clap::value_parser!(u64).range(1..=600))]
+    lasts: u64,
     /// Where: bootstrap or master-N [default: bootstrap, and masters that the seed chooses]
     #[arg(long, value_name = "MACHINE")]
     on: Option<String>,
@@ -42,16 +47,29 @@ pub struct HandoffArgs {
     /// At most so many cases, chosen by the seed
     #[arg(long, value_name = "N")]
     cases: Option<usize>,
+    /// So many cases may find nobody to strike; more, or all of them, fail the run [default: one in twenty, and always one]
+    #[arg(long, value_name = "N")]
+    missed_at_most: Option<usize>,
     /// Name of the lab: made for each bring-up, and removed
     #[arg(long, default_value = "chaos")]
     name: String,
-    #[arg(long, value_name = "FILE", default_value = "target/chaos/REPORT.json")]
+    /// Revision, machine, seed, counts and cases, as JSON; written after each bring-up
+    #[arg(long, value_name = "FILE", default_value = "target/chaos/chaos.json")]
     report: PathBuf,
+    /// Where each bring-up's log goes, and what explains one that failed or was slow
+    #[arg(long, value_name = "DIR", default_value = "target/chaos")]
+    logs: PathBuf,
     /// Only name the cases
     #[arg(long)]
     dry_run: bool,
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
+}
+
+impl HandoffArgs {
+    fn lasts(&self) -> Duration {
+        Duration::from_secs(self.lasts)
+    }
 }
 
 /// One list of words for clap and for the library.
@@ -85,6 +103,8 @@ pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
         "lab {0:?} exists; `seedling lab down --name {0}` removes it, --name chooses another",
         args.name
     );
+    let allowed = args.missed_at_most.unwrap_or_else(|| missed_at_most(cases.len()));
+    let mut report = report::begin(&args.report, seed);
     let mut outcomes = Vec::new();
     for (number, round) in rounds(&cases).into_iter().enumerate() {
         let round = Round { labs: &labs, args: &args, steps: &steps, number: number + 1, cases: round };
@@ -95,32 +115,17 @@ pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
         seedling_lab::down(&labs, &args.name, &|_| ()).await?;
         outcomes.extend(ended?);
         // Written after each bring-up: hours of them are not lost to the last.
-        save(&args.report, &report(seed, &outcomes))?;
+        (report.results, report.summary) = report::results(&outcomes, allowed);
+        report.write(&args.report)?;
     }
-    let summary = report(seed, &outcomes);
     if args.output == Format::Json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
+        println!("{}", serde_json::to_string_pretty(&report)?);
     }
-    eprintln!(
-        "seed {seed}: {} green, {} red, {} missed",
-        summary["green"], summary["red"], summary["missed"]
-    );
-    Ok(if summary["red"] == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn report(seed: u64, outcomes: &[Outcome]) -> serde_json::Value {
-    let count = |wanted: fn(&Verdict) -> bool| outcomes.iter().filter(|o| wanted(&o.verdict)).count();
-    serde_json::json!({
-        "seed": seed,
-        "green": count(|v| *v == Verdict::Green),
-        "red": count(|v| matches!(v, Verdict::Red(_))),
-        "missed": count(|v| matches!(v, Verdict::Missed(_))),
-        "cases": outcomes,
-    })
-}
-
-fn save(path: &Path, report: &serde_json::Value) -> Result<()> {
-    write_atomic(path, serde_json::to_vec_pretty(report)?, 0o644).with_context(|| path.display().to_string())
+    eprintln!("seed {seed}: {}", report.summary.join("\n"));
+    match report::tally(&outcomes).failed(allowed) {
+        Some(why) => bail!("{why}; see {}", args.report.display()),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn chosen(args: &HandoffArgs, seed: u64, steps: &[Step]) -> Result<Vec<Case>> {

@@ -1,9 +1,11 @@
-//! `seedling docs`: the book's generated pages, from the tables the program itself works with.
+//! `seedling docs`: the book's generated pages, from the tables the program itself works with, and the figures of the README and the
+//! changelog, from the committed reports.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Command, CommandFactory};
+use seedling_observe::figures::{quote, summary_of};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct DocsArgs {
@@ -17,7 +19,21 @@ pub fn run(args: &DocsArgs) -> Result<()> {
     for (name, page) in pages() {
         seedling_steps::write_atomic_if_changed(&args.dir.join(name), page, 0o644)?;
     }
+    for name in QUOTING {
+        let path = args.dir.join(name);
+        if path.exists() {
+            seedling_steps::write_atomic_if_changed(&path, quoting(&args.dir, name)?, 0o644)?;
+        }
+    }
     Ok(())
+}
+
+/// Texts with figures of reports.
+const QUOTING: [&str; 2] = ["../README.md", "../CHANGELOG.md"];
+
+fn quoting(book: &Path, name: &str) -> Result<String> {
+    let text = std::fs::read_to_string(book.join(name)).with_context(|| name.to_string())?;
+    quote(&text, |report| summary_of(&book.join("reports"), report)).with_context(|| name.to_string())
 }
 
 fn pages() -> [(&'static str, String); 3] {
@@ -93,12 +109,72 @@ fn stages() -> String {
 mod tests {
     use super::*;
 
+    fn book() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+    }
+
     #[test]
     fn the_book_is_current() {
-        let book = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         for (name, page) in pages() {
-            let there = std::fs::read_to_string(book.join(name)).unwrap_or_default();
+            let there = std::fs::read_to_string(book().join(name)).unwrap_or_default();
             assert!(there == page, "docs/{name} is not what the program says: make docs");
         }
+    }
+
+    #[test]
+    fn figures_are_those_of_the_reports() {
+        for name in QUOTING {
+            let there = std::fs::read_to_string(book().join(name)).unwrap_or_default();
+            let quoted = quoting(&book(), name).unwrap_or_else(|e| panic!("{e:#}"));
+            assert!(there == quoted, "{name} quotes other figures than its reports have: make docs");
+        }
+    }
+
+    #[test]
+    fn reports_name_the_commit_that_made_them() {
+        for path in files(&book().join("reports")) {
+            let report = seedling_observe::Report::read(&path).unwrap_or_else(|e| panic!("{e:#}"));
+            let path = path.display();
+            let hex = report.revision.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
+            assert!(report.revision.len() == 40 && hex, "{path}: {}", report.revision);
+            assert!(!report.dirty, "{path}: made with changes that are in no commit");
+            assert!(path.to_string().ends_with(&format!("{}.json", report.name)), "{path}: {}", report.name);
+            assert!(!report.summary.is_empty() && !report.command.is_empty(), "{path}");
+            if report.name.starts_with("chaos") {
+                let count =
+                    |key: &str| report.results[key].as_u64().unwrap_or_else(|| panic!("{path}: no {key}"));
+                let cases = report.results["cases"].as_array().map_or(0, Vec::len) as u64;
+                assert_eq!(count("green") + count("red") + count("missed"), cases, "{path}");
+                assert!(cases > 0 && report.seed.is_some(), "{path}");
+            }
+        }
+    }
+
+    /// Of ours; upstream's environment variables are named also where they are not read.
+    #[test]
+    fn constants_in_the_book_exist() {
+        let root = book().join("..");
+        let code: Vec<_> = (["crates", "tests", "scripts"].iter().flat_map(|dir| files(&root.join(dir))))
+            .chain([root.join("Makefile")])
+            .filter_map(|path| std::fs::read_to_string(path).ok())
+            .collect();
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        for page in files(&book()).iter().filter(|p| p.extension().is_some_and(|e| e == "md")) {
+            let text = std::fs::read_to_string(page).unwrap_or_default();
+            let quoted = text.split('`').skip(1).step_by(2);
+            let names = quoted.filter(|q| q.contains('_') && q.chars().all(is_name));
+            for name in names.filter(|n| !n.starts_with("OPENSHIFT_INSTALL_")) {
+                let word = |text: &String| text.split(|c| !is_name(c)).any(|word| word == name);
+                assert!(code.iter().any(word), "{}: `{name}` is nowhere in the code", page.display());
+            }
+        }
+    }
+
+    /// All below; none where there is no such folder.
+    fn files(dir: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+        let (dirs, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+        files.extend(dirs.iter().flat_map(|dir| self::files(dir)));
+        files
     }
 }

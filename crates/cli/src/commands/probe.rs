@@ -143,6 +143,15 @@ fn print(report: &Report) {
         let (second, took, verb) = (failure.second, failure.took_millis, failure.verb.as_str());
         println!("{second:>8.2} {took:>8}  {verb:<7} {}; {}", failure.error, failure.stage);
     }
+    for stale in &report.stale {
+        println!(
+            "{:>8.2} stale    {:<7} without {:?}; {}",
+            stale.second,
+            stale.verb.as_str(),
+            stale.missing,
+            stale.stage
+        );
+    }
     if !report.lost.is_empty() {
         println!("lost: {:?}", report.lost);
     }

@@ -2,16 +2,18 @@
 //!
 //! In: what to strike, how, and a seed. [`cases`] makes the list of cases and [`rounds`] puts them into bring-ups, both
 //! without asking anybody, so that a seed or a case's id names the same trouble again. [`strike`] does it to a lab, and
-//! [`judge`] says from what was seen whether the cluster lost anything by it.
+//! [`judge`] says from what was seen whether the cluster lost anything by it; a [`Tally`] whether the whole run proves anything.
 
 mod cases;
 mod step;
 mod strike;
+mod tally;
 mod verdict;
 
 pub use cases::{Case, Fault, Selection, Victim, cases, rounds};
 pub use step::{Progress, Step, When, steps};
-pub use strike::{Killed, refusal, strike};
+pub use strike::{Killed, LASTS, refusal, strike};
+pub use tally::{Tally, missed_at_most};
 pub use verdict::{Seen, Verdict, judge};
 
 /// Small and the same on every machine and in every version: a seed must mean the same cases for ever (splitmix64).

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How long a frozen process stays so, a machine off, a cable pulled: longer than an etcd election and a lease's renewal.
-const LASTS: Duration = Duration::from_secs(8);
+/// How long a frozen process stays so, a machine off, a cable pulled, unless somebody says otherwise: longer than an etcd election
+/// and a lease's renewal.
+pub const LASTS: Duration = Duration::from_secs(8);
 /// A victim that is just being restarted is waited for.
 const APPEARS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -36,45 +37,45 @@ pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
 pub type Killed = Mutex<BTreeSet<i32>>;
 
 /// Says what was done, and what the bring-up was at. When it returns, what was frozen runs again, and what was off is on.
-pub async fn strike(lab: &Lab, case: &Case, killed: &Killed) -> Result<String, LabError> {
+pub async fn strike(lab: &Lab, case: &Case, lasts: Duration, killed: &Killed) -> Result<String, LabError> {
     let machine = lab.machine(&case.on)?;
     match (case.victim, case.fault) {
         (Victim::Node, Fault::Kill) => {
             machine.cut_off().await?;
-            tokio::time::sleep(LASTS).await;
+            tokio::time::sleep(lasts).await;
             machine.switch_on().await?;
-            Ok(format!("{} was off for {LASTS:?}", case.on))
+            Ok(format!("{} was off for {lasts:?}", case.on))
         }
         (Victim::Node, Fault::Freeze) => {
             machine.pause().await?;
-            tokio::time::sleep(LASTS).await;
+            tokio::time::sleep(lasts).await;
             machine.switch_on().await?;
-            Ok(format!("{} was frozen for {LASTS:?}", case.on))
+            Ok(format!("{} was frozen for {lasts:?}", case.on))
         }
         (_, Fault::CutNetwork) => {
             machine.plug(false).await?;
-            tokio::time::sleep(LASTS).await;
+            tokio::time::sleep(lasts).await;
             machine.plug(true).await?;
-            Ok(format!("{} was cut off for {LASTS:?}", case.on))
+            Ok(format!("{} was cut off for {lasts:?}", case.on))
         }
         (_, Fault::FillDisk) => {
             machine.fill_etcd_disk(true).await?;
-            tokio::time::sleep(LASTS).await;
+            tokio::time::sleep(lasts).await;
             machine.fill_etcd_disk(false).await?;
-            Ok(format!("etcd's disk on {} was full for {LASTS:?}", case.on))
+            Ok(format!("etcd's disk on {} was full for {lasts:?}", case.on))
         }
         (_, Fault::SlowDisk) => {
             machine.slow_disk(true)?;
-            tokio::time::sleep(LASTS).await;
+            tokio::time::sleep(lasts).await;
             machine.slow_disk(false)?;
-            Ok(format!("the disk of {} was slow for {LASTS:?}", case.on))
+            Ok(format!("the disk of {} was slow for {lasts:?}", case.on))
         }
         (victim, Fault::Freeze) => {
             let pids = find(&machine, victim, killed, false).await?;
             signal(&pids, Signal::SIGSTOP);
-            tokio::time::sleep(LASTS).await;
+            tokio::time::sleep(lasts).await;
             signal(&pids, Signal::SIGCONT);
-            Ok(format!("pid {pids:?} was frozen for {LASTS:?}"))
+            Ok(format!("pid {pids:?} was frozen for {lasts:?}"))
         }
         (victim, _) => {
             let pids = find(&machine, victim, killed, true).await?;

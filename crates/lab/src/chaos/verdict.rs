@@ -2,16 +2,15 @@
 
 use crate::probe::Report;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// What was seen of one bring-up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Seen {
     /// Why it did not grow, if it did not.
     pub not_grown: Option<String>,
     pub report: Option<Report>,
-    /// The cluster ids that etcd's members give at the end.
-    pub etcd_clusters: BTreeSet<String>,
+    /// Whether etcd's members are one cluster at the end, or why not.
+    pub one_cluster: Result<(), String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,10 +43,7 @@ fn broken(seen: &Seen) -> Option<String> {
     if !report.kept_everything() {
         return Some(report.summary());
     }
-    if seen.etcd_clusters.len() != 1 {
-        return Some(format!("etcd's cluster ids are {:?}", seen.etcd_clusters));
-    }
-    None
+    seen.one_cluster.clone().err()
 }
 
 #[cfg(test)]
@@ -58,19 +54,17 @@ mod tests {
     fn green_needs_a_strike_and_a_whole_cluster() {
         let struck: Result<String, String> = Ok("killed".into());
         let missed: Result<String, String> = Err("no etcd".into());
-        let well = || Seen {
-            not_grown: None,
-            report: Some(Report { acknowledged: 5, ..Report::default() }),
-            etcd_clusters: ["1".to_string()].into(),
-        };
-        let lost = Report { lost: vec![4], ..Report::default() };
+        let probed = || Report { acknowledged: 5, clusters: ["a".to_string()].into(), ..Report::default() };
+        let well = || Seen { not_grown: None, report: Some(probed()), one_cluster: Ok(()) };
+        let lost = Report { lost: vec![4], ..probed() };
         let red = |seen: Seen| matches!(judge(&struck, true, &seen), Verdict::Red(_));
         assert_eq!(judge(&struck, true, &well()), Verdict::Green);
         assert_eq!(judge(&missed, true, &well()), Verdict::Missed("no etcd".into()));
         assert!(red(Seen { not_grown: Some("no progress".into()), ..well() }));
         assert!(red(Seen { report: None, ..well() }));
         assert!(red(Seen { report: Some(lost), ..well() }));
-        assert!(red(Seen { etcd_clusters: ["1".to_string(), "2".to_string()].into(), ..well() }));
+        assert!(red(Seen { report: Some(Report { acknowledged: 0, ..probed() }), ..well() }));
+        assert!(red(Seen { one_cluster: Err("two leaders".into()), ..well() }));
         let broken = Seen { report: None, ..well() };
         assert!(matches!(judge(&missed, true, &broken), Verdict::Missed(_)));
         assert!(matches!(judge(&missed, false, &broken), Verdict::Red(_)));

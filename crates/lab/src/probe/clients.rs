@@ -5,9 +5,10 @@ use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt};
-use seedling_cluster::connect_without_retries;
+use seedling_cluster::{Resent, connect_without_retries};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -21,6 +22,7 @@ const PREFIX: &str = "n-";
 
 pub(super) struct Shared {
     rate: u32,
+    pub(super) resent: Resent,
     state: Mutex<State>,
 }
 
@@ -32,12 +34,13 @@ struct State {
 
 impl Shared {
     pub(super) fn new(rate: u32) -> Self {
-        let log = Log { from: now(), ..Log::default() };
-        Self { rate, state: Mutex::new(State { log, ..State::default() }) }
+        let log = Log { from: now(), rate, ..Log::default() };
+        Self { rate, resent: Resent::default(), state: Mutex::new(State { log, ..State::default() }) }
     }
 
     pub(super) fn take_log(&self) -> Log {
-        std::mem::take(&mut self.state().log)
+        let log = std::mem::take(&mut self.state().log);
+        Log { resent: self.resent.load(Ordering::Relaxed), ..log }
     }
 
     /// How many acknowledged writes the watch has not told of.
@@ -55,7 +58,16 @@ impl Shared {
     }
 
     fn ended(&self, verb: Verb, at: i64, number: Option<u32>, error: Option<String>) {
-        self.state().log.requests.push(Request { verb, at, took: now() - at, number, error });
+        self.note(Request { verb, at, took: now() - at, number, error, missing: vec![] });
+    }
+
+    /// An answer; `missing` ought to have been in it.
+    fn answered(&self, verb: Verb, at: i64, number: Option<u32>, missing: Vec<u32>) {
+        self.note(Request { verb, at, took: now() - at, number, error: None, missing });
+    }
+
+    fn note(&self, request: Request) {
+        self.state().log.requests.push(request);
     }
 }
 
@@ -140,8 +152,11 @@ pub(super) async fn getter(client: Client, shared: Arc<Shared>, mut stop: watch:
         };
         let Some(wanted) = wanted else { continue };
         let at = now();
-        let error = ask(maps.get_metadata(&format!("{PREFIX}{wanted}"))).await.err();
-        shared.ended(Verb::Get, at, Some(wanted), error);
+        match ask(maps.get_metadata_opt(&format!("{PREFIX}{wanted}"))).await {
+            Ok(Some(_)) => shared.answered(Verb::Get, at, Some(wanted), vec![]),
+            Ok(None) => shared.answered(Verb::Get, at, Some(wanted), vec![wanted]),
+            Err(e) => shared.ended(Verb::Get, at, Some(wanted), Some(e)),
+        }
     }
 }
 
@@ -153,14 +168,13 @@ pub(super) async fn lister(client: Client, shared: Arc<Shared>, mut stop: watch:
     while next(&mut tick, &mut stop).await {
         let before = shared.state().acknowledged.clone();
         let at = now();
-        let error = match ask(maps.list_metadata(&ListParams::default())).await {
+        match ask(maps.list_metadata(&ListParams::default())).await {
             Ok(list) => {
-                let missing: Vec<_> = before.difference(&numbers(&list.items)).copied().collect();
-                (!missing.is_empty()).then(|| format!("acknowledged, but not on the list: {missing:?}"))
+                let missing = before.difference(&numbers(&list.items)).copied().collect();
+                shared.answered(Verb::List, at, None, missing);
             }
-            Err(e) => Some(e),
-        };
-        shared.ended(Verb::List, at, None, error);
+            Err(e) => shared.ended(Verb::List, at, None, Some(e)),
+        }
         let at = now();
         match ask(namespaces.get_metadata("kube-system")).await {
             Ok(namespace) => shared.state().log.clusters.extend(namespace.uid()),
@@ -187,7 +201,7 @@ pub(super) async fn watcher(kubeconfig: PathBuf, shared: Arc<Shared>, mut stop: 
 }
 
 async fn follow(kubeconfig: &Path, version: &mut String, shared: &Shared) -> Result<(), String> {
-    let client = connect_without_retries(kubeconfig).await.map_err(|e| e.to_string())?;
+    let client = connect_without_retries(kubeconfig, &shared.resent).await.map_err(|e| e.to_string())?;
     let maps: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
     if version.is_empty() {
         let list = ask(maps.list_metadata(&ListParams::default())).await?;

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Failures that lie closer together than this are one outage.
 const ONE_WINDOW: i64 = 1000;
+/// Of the writes that were due: with fewer acknowledged, nothing was proved. Most of a bring-up may be an outage.
+const ACKNOWLEDGED_AT_LEAST: f64 = 0.1;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +19,12 @@ pub struct Report {
     /// By verb, in milliseconds, of those that succeeded.
     pub slowest: BTreeMap<String, i64>,
     pub acknowledged: usize,
+    /// So many must be, or the run proves nothing.
+    pub demanded: usize,
+    /// Sent again because the server named them as not looked at: no failure, and no retry of one.
+    pub resent: usize,
+    /// Answers without what was acknowledged before they were asked for.
+    pub stale: Vec<Stale>,
     /// Acknowledged, and not there at the end.
     pub lost: Vec<u32>,
     /// Acknowledged, and never told by the watch.
@@ -38,6 +46,16 @@ pub struct Failure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     pub error: String,
+    pub stage: String,
+}
+
+/// A read that had not heard of an acknowledged write.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stale {
+    pub second: f64,
+    pub verb: Verb,
+    pub missing: Vec<u32>,
     pub stage: String,
 }
 
@@ -68,6 +86,16 @@ pub fn judge(log: &Log, stages: &Stages) -> Report {
         lost: acknowledged.difference(&log.present).copied().collect(),
         unwatched: acknowledged.difference(&log.watched).copied().collect(),
         acknowledged: acknowledged.len(),
+        demanded: ((second(log.to) * f64::from(log.rate) * ACKNOWLEDGED_AT_LEAST) as usize).max(1),
+        resent: log.resent,
+        stale: (log.requests.iter().filter(|r| !r.missing.is_empty()))
+            .map(|r| Stale {
+                second: second(r.at),
+                verb: r.verb,
+                missing: r.missing.clone(),
+                stage: stages.at(r.at + r.took),
+            })
+            .collect(),
         windows: windows(&failed, log.from, stages),
         failures: (failed.iter())
             .map(|r| Failure {
@@ -115,26 +143,47 @@ fn windows(failed: &[&Request], from: i64, stages: &Stages) -> Vec<Window> {
 }
 
 impl Report {
-    /// Nothing that was acknowledged is gone, from the one cluster there is.
+    /// Enough was written, nothing that was acknowledged was ever missing, and there was one cluster all the time.
     pub fn kept_everything(&self) -> bool {
-        self.lost.is_empty() && self.unwatched.is_empty() && self.clusters.len() < 2
+        self.wrong().is_empty()
+    }
+
+    /// What is wrong, each in a few words. A request that failed is not: it is counted, and whoever wants none says so.
+    pub fn wrong(&self) -> Vec<String> {
+        let some = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let (acknowledged, demanded) = (self.acknowledged, self.demanded.max(1));
+        let few = format!("only {acknowledged} writes acknowledged, {demanded} are the least");
+        [
+            (acknowledged < demanded).then_some(few),
+            some(self.lost.len(), "lost"),
+            some(self.stale.len(), "STALE READS"),
+            some(self.unwatched.len(), "never told by the watch"),
+            (self.clusters.len() != 1).then(|| format!("{} CLUSTERS", self.clusters.len())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    pub fn longest_window(&self) -> i64 {
+        self.windows.iter().map(|w| w.millis).max().unwrap_or_default()
     }
 
     pub fn summary(&self) -> String {
         let asked: usize = self.requests.values().sum();
-        let worst = self.windows.iter().map(|w| w.millis).max().unwrap_or_default();
         let mut text = format!(
-            "probed for {:.1}s: {asked} requests, {} failed (longest window {worst} ms), {} writes acknowledged, {} lost",
+            "probed for {:.1}s: {asked} requests, {} failed (longest window {} ms), {} sent again as not looked at, \
+             {} writes acknowledged, {} lost",
             self.seconds,
             self.failures.len(),
+            self.longest_window(),
+            self.resent,
             self.acknowledged,
             self.lost.len(),
         );
-        if !self.unwatched.is_empty() {
-            text += &format!(", {} never told by the watch", self.unwatched.len());
-        }
-        if self.clusters.len() > 1 {
-            text += &format!(", {} CLUSTERS", self.clusters.len());
+        let wrong = self.wrong();
+        if !wrong.is_empty() {
+            text += &format!("; WRONG: {}", wrong.join(", "));
         }
         text
     }
@@ -146,13 +195,15 @@ mod tests {
 
     fn request(verb: Verb, at: i64, took: i64, number: u32, error: Option<&str>) -> Request {
         let number = (verb != Verb::Watch).then_some(number);
-        Request { verb, at, took, number, error: error.map(str::to_string) }
+        Request { verb, at, took, number, error: error.map(str::to_string), missing: vec![] }
     }
 
     fn log(requests: Vec<Request>, watched: &[u32], present: &[u32]) -> Log {
         Log {
             from: 1000,
-            to: 61_000,
+            to: 2_000,
+            rate: 20,
+            resent: 0,
             requests,
             watched: watched.iter().copied().collect(),
             present: present.iter().copied().collect(),
@@ -168,9 +219,9 @@ mod tests {
         let cases: [(Log, &[u32], &[u32]); 5] = [
             (log(vec![ok(1), ok(2)], &[1, 2], &[1, 2]), &[], &[]),
             (log(vec![ok(1), ok(2)], &[1, 2], &[2]), &[1], &[]),
-            (log(vec![ok(1), failed(2)], &[1], &[1]), &[], &[]),
+            (log(vec![ok(1), ok(3), failed(2)], &[1, 3], &[1, 3]), &[], &[]),
             // Not acknowledged, but there: the answer was lost, not the write.
-            (log(vec![ok(1), failed(2)], &[1, 2], &[1, 2]), &[], &[]),
+            (log(vec![ok(1), ok(3), failed(2)], &[1, 2, 3], &[1, 2, 3]), &[], &[]),
             (log(vec![ok(1), ok(2)], &[1], &[1, 2]), &[], &[2]),
         ];
         for (log, lost, unwatched) in cases {
@@ -200,10 +251,35 @@ mod tests {
         assert_eq!(report.failures[0].stage, "late", "the watch is judged by its end");
     }
 
+    /// Nothing lost, and yet each of these proves nothing, or the opposite.
     #[test]
-    fn a_second_cluster_is_never_well() {
-        let mut log = log(vec![], &[], &[]);
-        log.clusters.insert("b".into());
-        assert!(!judge(&log, &Stages::default()).kept_everything());
+    fn a_run_must_prove_something() {
+        let write = |n| request(Verb::Create, 1500, 5, n, None);
+        let well = || log(vec![write(1), write(2)], &[1, 2], &[1, 2]);
+        let wrong = |log: &Log| judge(log, &Stages::default()).wrong().join(", ");
+        assert_eq!(wrong(&well()), "");
+        let cases = [
+            (log(vec![], &[], &[]), "only 0 writes acknowledged, 2 are the least"),
+            (Log { to: 61_000, ..well() }, "only 2 writes acknowledged, 120 are the least"),
+            (Log { clusters: BTreeSet::new(), ..well() }, "0 CLUSTERS"),
+            (Log { clusters: ["a", "b"].map(String::from).into(), ..well() }, "2 CLUSTERS"),
+        ];
+        for (log, want) in cases {
+            assert_eq!(wrong(&log), want);
+        }
+    }
+
+    /// There at the end, but in between a read had not heard of it: two histories, or a cache that lags.
+    #[test]
+    fn a_stale_read_is_wrong_even_if_nothing_is_lost() {
+        for verb in [Verb::Get, Verb::List] {
+            let read = Request { missing: vec![1], ..request(verb, 1600, 5, 1, None) };
+            let writes = [1, 2].map(|n| request(Verb::Create, 1500, 5, n, None));
+            let log = log(writes.into_iter().chain([read]).collect(), &[1, 2], &[1, 2]);
+            let report = judge(&log, &Stages::default());
+            assert_eq!((report.lost.len(), report.failures.len(), report.stale.len()), (0, 0, 1));
+            assert_eq!(report.wrong(), ["1 STALE READS"]);
+            assert!(!report.kept_everything() && report.summary().contains("STALE"), "{}", report.summary());
+        }
     }
 }

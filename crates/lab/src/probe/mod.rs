@@ -1,21 +1,22 @@
 //! The prober: a client of the API that forgives nothing, from the first `readyz` to the end of a bring-up.
 //!
 //! In: a kubeconfig that goes through the load balancer, and a signal to stop. Four clients with connections of their own,
-//! retries off, create, get, list and watch numbered ConfigMaps in a namespace of the prober's own. Out: a [`Log`] of every
-//! request; [`judge`] makes the [`Report`] of it, without asking anybody.
+//! retries off, create, get, list and watch numbered ConfigMaps in a namespace of the prober's own. Only a request that the server
+//! names as not looked at is sent again, as HTTP/2 has it, and the report counts these. Out: a [`Log`] of every request; [`judge`]
+//! makes the [`Report`] of it, without asking anybody.
 
 mod clients;
 mod judge;
 mod stages;
 
 pub use clients::now;
-pub use judge::{Failure, Report, Window, judge};
+pub use judge::{Failure, Report, Stale, Window, judge};
 pub use stages::{BringUp, Stages};
 
 use clients::{Shared, writer};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use seedling_cluster::{ClusterError, connect_without_retries};
+use seedling_cluster::{ClusterError, Resent, connect_without_retries};
 use seedling_steps::{Condition, Probe, wait_for};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -67,6 +68,8 @@ pub struct Request {
     /// The object it was about.
     pub number: Option<u32>,
     pub error: Option<String>,
+    /// Answered, but without these, which were acknowledged before it was sent.
+    pub missing: Vec<u32>,
 }
 
 /// Everything that was seen.
@@ -75,7 +78,11 @@ pub struct Log {
     /// The first `readyz`, and the end.
     pub from: i64,
     pub to: i64,
+    /// Writes a second that were tried.
+    pub rate: u32,
     pub requests: Vec<Request>,
+    /// Requests that were sent again because a server named them as not looked at.
+    pub resent: usize,
     /// Numbers the watch told of.
     pub watched: BTreeSet<u32>,
     /// Numbers that were there at the end.
@@ -112,7 +119,7 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     let shared = Arc::new(Shared::new(options.rate));
     let mut tasks = JoinSet::new();
     // A client, and so a pool of connections, for each.
-    let client = async || connect_without_retries(&options.kubeconfig).await;
+    let client = async || connect_without_retries(&options.kubeconfig, &shared.resent).await;
     tasks.spawn(writer(client().await?, shared.clone(), stop.clone()));
     tasks.spawn(clients::getter(client().await?, shared.clone(), stop.clone()));
     tasks.spawn(clients::lister(client().await?, shared.clone(), stop));
@@ -135,9 +142,14 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     Ok(log)
 }
 
+/// For what comes before and after the probing.
+async fn not_counted(kubeconfig: &Path) -> Result<kube::Client, ClusterError> {
+    connect_without_retries(kubeconfig, &Resent::default()).await
+}
+
 /// `readyz`, then the namespace: what an admin would type first. A run that was cut off before may have left one.
 async fn first_answer(options: &Options) -> Result<(), ProbeError> {
-    let client = connect_without_retries(&options.kubeconfig).await?;
+    let client = not_counted(&options.kubeconfig).await?;
     let hint = "seedling lab status; is this the kubeconfig of the cluster?";
     let condition = Condition::within("the API to be ready", options.first_answer_within, hint);
     wait_for(&condition, Duration::from_millis(100), async || match ready(&client).await {
@@ -173,7 +185,7 @@ async fn ready(client: &kube::Client) -> Result<(), String> {
 
 /// Asked anew until there is an answer: this is the count, not a probe.
 async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
-    let maps: Api<ConfigMap> = Api::namespaced(connect_without_retries(kubeconfig).await?, NAMESPACE);
+    let maps: Api<ConfigMap> = Api::namespaced(not_counted(kubeconfig).await?, NAMESPACE);
     let condition = Condition::within("what was written to be counted", COUNT_WITHIN, "seedling lab status");
     let counted = wait_for(&condition, Duration::from_millis(500), async || {
         match tokio::time::timeout(PATIENCE, maps.list_metadata(&ListParams::default())).await {
@@ -188,7 +200,7 @@ async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
 /// Left behind, it harms nobody: the next run removes it.
 async fn remove(kubeconfig: &Path) {
     let removed = async {
-        let namespaces: Api<Namespace> = Api::all(connect_without_retries(kubeconfig).await?);
+        let namespaces: Api<Namespace> = Api::all(not_counted(kubeconfig).await?);
         let deleted = namespaces.delete(NAMESPACE, &DeleteParams::background()).await;
         deleted.map(drop).map_err(|e| ProbeError::Namespace(Box::new(e)))
     };

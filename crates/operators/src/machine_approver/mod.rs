@@ -4,6 +4,7 @@
 //! the reason as an annotation of the request, an Event and a log line. It is left pending, never denied: a kubelet asks again
 //! under the same name, and would be locked out by a denial that was only too early. It runs twice: on the bootstrap node (approve-csr.service) until the handoff, and on a master from before that on.
 
+mod health;
 mod judge;
 mod show;
 
@@ -12,16 +13,15 @@ pub use show::{Shown, show};
 
 use crate::admission::{self, AdmissionError};
 use anyhow::Context;
+use health::Health;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
+use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, Snapshot, follow};
-use seedling_cluster::operator_status::{Cond, Report, report};
-use seedling_cluster::{Cache, create_if_missing};
-use seedling_types::names::NS_APPROVER;
 use seedling_types::{Admission, ClusterDomain, Inventory};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 const REASON: &str = "NodeCSRApprove";
@@ -32,64 +32,82 @@ pub(crate) const REFUSED: &str = "machine-approver.seedling.internal/refused";
 const LONGEST_REASON: usize = 1000;
 /// After a failed write; the API server may be on its way out.
 const RETRY: Duration = Duration::from_millis(500);
+/// A watch that fails, or works again, says so only when it is asked.
+const LOOK: Duration = Duration::from_secs(10);
 
 pub async fn run(client: Client) -> anyhow::Result<()> {
-    let version = std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?;
+    operate(client, std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?).await;
+    Ok(())
+}
+
+pub async fn operate(client: Client, version: String) {
     let inventory = crate::inventory::keep(&client).await;
     let domain = cluster_domain(&client).await;
-    let watching = watch::Sender::new(false);
+    let health = watch::Sender::new(Health::default());
     tokio::select! {
-        () = approve(&client, inventory, &domain, &watching) => {}
-        () = tell(&client, &version, watching.subscribe()) => {}
+        () = approve(&client, inventory, &domain, &health) => {}
+        () = health::tell(&client, &version, health.subscribe()) => {}
     }
-    Ok(())
 }
 
 /// Approves until dropped.
 pub async fn approve_loop(client: &Client, inventory: &Inventory, domain: &ClusterDomain) {
     let inventory = watch::Sender::new(inventory.clone());
-    approve(client, inventory.subscribe(), domain, &watch::Sender::new(false)).await
+    approve(client, inventory.subscribe(), domain, &watch::Sender::new(Health::default())).await
 }
 
 async fn approve(
     client: &Client,
     mut inventory: watch::Receiver<Inventory>,
     domain: &ClusterDomain,
-    watching: &watch::Sender<bool>,
+    health: &watch::Sender<Health>,
 ) {
     let mut requests = follow(client, Selection::all("certificates.k8s.io/v1", "CertificateSigningRequest"));
     let mut nodes = follow(client, Selection::all("v1", "Node"));
     let mut tokens = follow(client, admission::selection());
+    let mut failed_writes = 0;
     loop {
-        let (seen, known_nodes, admission) = (requests.now(), nodes.now(), admission_of(&tokens.now()));
-        let ready = admission.filter(|_| seen.synced && known_nodes.synced);
-        watching.send_if_modified(|w| std::mem::replace(w, ready.is_some()) != ready.is_some());
-        let mut retry = false;
-        if let Some(admission) = &ready {
+        let (seen, known_nodes, given) = (requests.now(), nodes.now(), tokens.now());
+        let watched = [&seen, &known_nodes, &given];
+        let synced = watched.iter().all(|w| w.synced);
+        let (admission, no_tokens) = match admission_of(&given) {
+            Ok(admission) => (Some(admission), None),
+            Err(why) => (None, Some(why)),
+        };
+        let mut error = None;
+        if let Some(admission) = admission.as_ref().filter(|_| synced) {
             let names = known_nodes.objects.keys().cloned().collect();
             let machines = inventory.borrow_and_update().clone();
             let known = Known { inventory: &machines, domain, nodes: &names, admission };
-            retry = decide_all(client, &seen, &known).await;
+            error = decide_all(client, &seen, &known).await;
         }
+        failed_writes = if error.is_some() { failed_writes + 1 } else { 0 };
+        let retry = error.is_some();
+        let deaf = watched.iter().find_map(|w| w.deaf(Instant::now())).map(String::from);
+        let now = Health { synced, deaf, no_tokens, failed_writes, error };
+        health.send_if_modified(|was| std::mem::replace(was, now.clone()) != now);
         tokio::select! {
             _ = requests.state.changed() => {}
             _ = nodes.state.changed() => {}
             _ = tokens.state.changed() => {}
             Ok(()) = inventory.changed() => {}
-            () = tokio::time::sleep(RETRY), if retry => {}
+            () = tokio::time::sleep(if retry { RETRY } else { LOOK }) => {}
         }
     }
 }
 
 /// Without it nothing is approved: nobody knows which keys were given a certificate.
-fn admission_of(seen: &Snapshot) -> Option<Admission> {
-    let parsed = admission::parse(seen.objects.values().next()?);
-    parsed.map_err(|e| tracing::warn!("{e}")).ok()
+fn admission_of(seen: &Snapshot) -> Result<Admission, String> {
+    let secret = seen.objects.values().next().ok_or("there is no Secret with the nodes' tokens")?;
+    admission::parse(secret).map_err(|e| {
+        tracing::warn!("{e}");
+        e.to_string()
+    })
 }
 
-/// True: something could not be written and has to be tried again.
-async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> bool {
-    let mut retry = false;
+/// What could not be written, and has to be tried again.
+async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> Option<String> {
+    let mut failed = None;
     for (name, object) in &seen.objects {
         let Ok(csr) = serde_json::from_value::<CertificateSigningRequest>(object.clone()) else { continue };
         let requester = csr.spec.username.as_deref().unwrap_or_default();
@@ -113,7 +131,7 @@ async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> bool
                     );
                     if let Err(e) = refuse_one(client, object, &why).await {
                         tracing::warn!("{e}");
-                        retry = true;
+                        failed = Some(e.to_string());
                     }
                 }
                 continue;
@@ -123,11 +141,11 @@ async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> bool
             Ok(()) => tracing::info!(csr = name, signer = csr.spec.signer_name, requester, "approved"),
             Err(e) => {
                 tracing::warn!("approving {name}: {e}");
-                retry = true;
+                failed = Some(format!("approving {name}: {e}"));
             }
         }
     }
-    retry
+    failed
 }
 
 /// The annotation stays with the request; the Event is where people look first.
@@ -182,31 +200,6 @@ async fn cluster_domain(client: &Client) -> ClusterDomain {
             return ClusterDomain(domain.into());
         }
         tracing::info!("waiting for DNS cluster");
-    }
-}
-
-async fn tell(client: &Client, version: &str, mut watching: watch::Receiver<bool>) {
-    let cache = Cache::new(client);
-    loop {
-        let watches = *watching.borrow_and_update();
-        let told = Report {
-            name: "machine-approver".into(),
-            available: match watches {
-                true => Cond::new(true, "AsExpected", "Certificate signing requests are watched"),
-                false => Cond::new(false, "NotWatching", "Certificate signing requests are not watched yet"),
-            },
-            progressing: Cond::new(!watches, "AsExpected", ""),
-            degraded: Cond::new(false, "AsExpected", ""),
-            version: version.into(),
-            related: vec![("".into(), "namespaces".into(), "".into(), NS_APPROVER.into())],
-        };
-        match report(&cache, &told).await {
-            Ok(()) => drop(watching.changed().await),
-            Err(e) => {
-                tracing::warn!("{e}");
-                tokio::time::sleep(RETRY).await;
-            }
-        }
     }
 }
 

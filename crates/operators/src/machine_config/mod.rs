@@ -30,7 +30,11 @@ const RETRY: Duration = Duration::from_millis(500);
 
 pub async fn run(client: Client) -> anyhow::Result<()> {
     let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
-    let (version, image) = (variable("RELEASE_VERSION")?, variable("SEEDLING_IMAGE")?);
+    operate(client, variable("RELEASE_VERSION")?, variable("SEEDLING_IMAGE")?).await;
+    Ok(())
+}
+
+pub async fn operate(client: Client, version: String, image: String) {
     let inventory = crate::inventory::wait(&client).await;
     let wanted = watch::Sender::new(Wanted::default());
     let rendered = watch::Sender::new(Err("not rendered yet".to_string()));
@@ -49,7 +53,6 @@ pub async fn run(client: Client) -> anyhow::Result<()> {
         () = serving => {}
         () = tell::tell(&client, &version, &inventory, answers.subscribe(), rendered.subscribe()) => {}
     }
-    Ok(())
 }
 
 async fn follow_scheduler(client: &Client, wanted: &watch::Sender<Wanted>) {

@@ -1,6 +1,8 @@
-//! A real etcd and kube-apiserver on loopback, from the built release; stopped and removed when dropped.
+//! A real etcd, kube-apiserver and, if asked for, a kube-controller-manager that signs, on loopback, from the built release; stopped and
+//! removed when dropped.
 
 use kube::Client;
+use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,12 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+fn spawn(dir: &Path, name: &str, arguments: &[String]) -> Child {
+    let log = std::fs::File::create(dir.join(format!("{name}.log"))).unwrap();
+    let mut command = Command::new(program(name));
+    command.args(arguments).current_dir(dir).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+}
+
 impl ControlPlane {
     pub async fn start() -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -47,11 +55,7 @@ impl ControlPlane {
         std::fs::write(file("sa.key"), &keys.key).unwrap();
         std::fs::write(file("sa.pub"), &keys.public).unwrap();
         std::fs::write(file("tokens.csv"), "secret,admin,admin,system:masters\n").unwrap();
-        let spawn = |name: &str, arguments: &[String]| {
-            let log = std::fs::File::create(file(&format!("{name}.log"))).unwrap();
-            let mut command = Command::new(program(name));
-            command.args(arguments).current_dir(dir.path()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
-        };
+        let spawn = |name: &str, arguments: &[String]| spawn(dir.path(), name, arguments);
         let etcd = spawn(
             "etcd",
             &[
@@ -77,7 +81,7 @@ impl ControlPlane {
                 format!("--service-account-key-file={}", file("sa.pub")),
                 format!("--service-account-signing-key-file={}", file("sa.key")),
                 format!("--token-auth-file={}", file("tokens.csv")),
-                "--authorization-mode=RBAC".into(),
+                "--authorization-mode=Node,RBAC".into(),
                 "--allow-privileged=true".into(),
                 "--disable-admission-plugins=ServiceAccount".into(),
             ],
@@ -96,6 +100,25 @@ impl ControlPlane {
         let plane = Self { processes: vec![apiserver, etcd], client, dir };
         plane.ready().await;
         plane
+    }
+
+    /// Approved requests get their certificates.
+    pub fn with_signer(mut self) -> Self {
+        let file = |name: &str| self.dir.path().join(name).to_str().unwrap().to_string();
+        let spec = CaSpec { cn: "csr-signer", ou: None, validity: time::Duration::days(1) };
+        let ca = new_ca(&spec, KeyAlgorithm::EcdsaP256, time::OffsetDateTime::now_utc()).unwrap();
+        std::fs::write(file("signer.crt"), &ca.cert).unwrap();
+        std::fs::write(file("signer.key"), &ca.key).unwrap();
+        let arguments = [
+            format!("--kubeconfig={}", file("auth/kubeconfig")),
+            format!("--cluster-signing-cert-file={}", file("signer.crt")),
+            format!("--cluster-signing-key-file={}", file("signer.key")),
+            "--controllers=certificatesigningrequest-signing-controller".into(),
+            "--leader-elect=false".into(),
+            "--secure-port=0".into(),
+        ];
+        self.processes.insert(0, spawn(self.dir.path(), "kube-controller-manager", &arguments));
+        self
     }
 
     async fn ready(&self) {

@@ -4,10 +4,8 @@ use super::super::lab::Format;
 use super::{HandoffArgs, evidence};
 use anyhow::{Context, Result};
 use seedling_lab::chaos::{self, Case, Killed, Progress, Seen, Step, Verdict, judge, strike};
-use seedling_lab::{Lab, Labs};
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_lab::{Lab, Labs, members};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -21,28 +19,28 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A bring-up that takes longer has waited for something besides what was struck.
 const SLOW: Duration = Duration::from_secs(150);
 
-/// Struck in the last moment, it starts again in a second or two.
-const ETCD_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
-
 /// Of a disk that is to be filled: room for a cluster that has just grown.
 const ETCD_DISK_MIB: &str = "256";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    id: String,
+    pub id: String,
+    pub victim: chaos::Victim,
     /// Which bring-up it was part of, and how long that took.
-    round: usize,
-    seconds: f64,
+    pub round: usize,
+    pub seconds: f64,
     #[serde(flatten)]
     pub verdict: Verdict,
     /// What was done to whom.
-    struck: String,
+    pub struck: String,
     /// Of the whole bring-up.
-    failed_requests: usize,
-    longest_window_millis: i64,
-    acknowledged: usize,
-    lost: usize,
+    pub failed_requests: usize,
+    pub longest_window_millis: i64,
+    pub resent: usize,
+    pub acknowledged: usize,
+    pub stale: usize,
+    pub lost: usize,
 }
 
 /// Of the bring-up that is being struck.
@@ -70,12 +68,13 @@ impl Round<'_> {
         let lab = self.labs.open(&self.args.name).ok();
         let seen = match (ended.success(), &lab) {
             (true, Some(lab)) => {
-                let etcd_clusters = etcd_clusters(lab).await;
-                Seen { not_grown: None, report: probed(lab), etcd_clusters }
+                let one_cluster = members::agree(lab).await.map_err(|e| e.to_string());
+                Seen { not_grown: None, report: probed(lab), one_cluster }
             }
             (_, lab) => {
                 let report = lab.as_ref().and_then(probed);
-                Seen { not_grown: Some(last_words(&log)), report, etcd_clusters: BTreeSet::new() }
+                let one_cluster = Err("not asked".into());
+                Seen { not_grown: Some(last_words(&log)), report, one_cluster }
             }
         };
         let explain = seen.not_grown.is_some() || took > SLOW;
@@ -104,13 +103,16 @@ impl Round<'_> {
         let report = seen.report.clone().unwrap_or_default();
         Outcome {
             id: case.to_string(),
+            victim: case.victim,
             round: self.number,
             seconds,
             verdict,
             struck: strike.clone().unwrap_or_else(|why| why),
             failed_requests: report.failures.len(),
-            longest_window_millis: report.windows.iter().map(|w| w.millis).max().unwrap_or_default(),
+            longest_window_millis: report.longest_window(),
+            resent: report.resent,
             acknowledged: report.acknowledged,
+            stale: report.stale.len(),
             lost: report.lost.len(),
         }
     }
@@ -173,11 +175,11 @@ impl Round<'_> {
             return Err("the bring-up ended before this step".into());
         }
         let lab = self.labs.open(&self.args.name).map_err(|e| e.to_string())?;
-        strike(&lab, case, killed).await.map_err(|e| e.to_string())
+        strike(&lab, case, self.args.lasts(), killed).await.map_err(|e| e.to_string())
     }
 
     fn beside(&self, name: &str) -> PathBuf {
-        self.args.report.with_file_name(name)
+        self.args.logs.join(name)
     }
 }
 
@@ -195,31 +197,6 @@ fn say(outcome: &Outcome) {
 
 fn probed(lab: &Lab) -> Option<seedling_lab::probe::Report> {
     serde_json::from_slice(&std::fs::read(lab.dir.join("probe.json")).ok()?).ok()
-}
-
-/// What each master's etcd says. One that was struck last is waited for.
-async fn etcd_clusters(lab: &Lab) -> BTreeSet<String> {
-    const ASK: &str = "crictl exec $(crictl ps -q --name '^etcd$') etcdctl endpoint status -w json";
-    let mut ids = BTreeSet::new();
-    for master in lab.record.spec.inventory.masters() {
-        let Ok(machine) = lab.machine(&master.name) else { continue };
-        let condition =
-            Condition::new("etcd to say its cluster", ETCD_ANSWERS_WITHIN, "crictl ps -a --name etcd")
-                .on(&master.name);
-        let asked = wait_for(&condition, Duration::from_millis(500), async || {
-            match machine.exec_output(&["sh", "-c", ASK]).await {
-                Ok(answer) => cluster_id(&answer).map_or_else(|| Probe::Unmet(answer), Probe::Met),
-                Err(e) => Probe::Unmet(e.to_string()),
-            }
-        });
-        ids.insert(asked.await.unwrap_or_else(|unmet| unmet.to_string()));
-    }
-    ids
-}
-
-fn cluster_id(answer: &str) -> Option<String> {
-    let endpoints: Vec<serde_json::Value> = serde_json::from_str(answer).ok()?;
-    Some(endpoints.first()?["Status"]["header"]["cluster_id"].as_u64()?.to_string())
 }
 
 fn last_words(log: &Path) -> String {

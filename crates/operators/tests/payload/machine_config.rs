@@ -1,14 +1,12 @@
-//! The machine-config operator, its server and the CSR approver against a real API server (with a controller manager that signs).
-//!
-//! Needs KUBECONFIG (an administrator's), OPENSHIFT_API (the folder of that Go module, for its CRDs), RELEASE_VERSION, SEEDLING_IMAGE, and 127.0.0.1:22623.
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! The machine-config operator, its server and the CSR approver against a real API server, with a controller manager that signs.
 
+use super::control_plane::{ControlPlane, payload};
 use axum_server::Handle;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use seedling_cluster::{apply, connect, create_if_missing, get};
+use seedling_cluster::{apply, create_if_missing, get};
 use seedling_components::machine_config::*;
 use seedling_components::node::NodeParams;
 use seedling_operators::machine_config::server::{Listen, Source, serve};
@@ -20,18 +18,10 @@ use seedling_types::release::Binary;
 use seedling_types::{ClusterDomain, Inventory, ReleaseInfo};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-const CRDS: [&str; 7] = [
-    "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
-    "0000_10_config-operator_01_dnses-Default.crd.yaml",
-    "0000_10_config-operator_01_infrastructures-Default.crd.yaml",
-    "0000_10_config-operator_01_schedulers-SelfManagedHA-Default.crd.yaml",
-    "0000_80_machine-config_01_controllerconfigs-Default.crd.yaml",
-    "0000_80_machine-config_01_machineconfigpools-SelfManagedHA.crd.yaml",
-    "0000_80_machine-config_01_machineconfigs.crd.yaml",
-];
+const VERSION: &str = "0.1.0";
 
 fn release() -> ReleaseInfo {
     let binary = |name: &str| (name.to_string(), Binary { sha512: "0".repeat(128), size: 1 });
@@ -39,7 +29,7 @@ fn release() -> ReleaseInfo {
         (name.to_string(), format!("registry.seedling.internal/seedling/{name}@sha256:{}", "0".repeat(64)))
     };
     ReleaseInfo {
-        version: std::env::var("RELEASE_VERSION").unwrap(),
+        version: VERSION.into(),
         kubernetes_version: "1.36.4".into(),
         release_image: image("release").1,
         images: ["seedling", "pause"].map(image).into(),
@@ -78,17 +68,16 @@ async fn put(client: &Client, object: Value) {
 
 /// What bootkube and the version operator have made before the operators run; the rendered names bootkube came to.
 async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
-    let module = PathBuf::from(std::env::var("OPENSHIFT_API").unwrap());
-    for folder in
-        ["config/v1", "machineconfiguration/v1"].map(|f| module.join(f).join("zz_generated.crd-manifests"))
-    {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if CRDS.iter().any(|crd| path.ends_with(crd)) {
-                put(client, serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).await;
-            }
+    let manifests = tempfile::tempdir().unwrap();
+    payload(manifests.path());
+    let mut manifests: Vec<_> = std::fs::read_dir(&manifests).unwrap().map(|e| e.unwrap().path()).collect();
+    manifests.sort();
+    let apply_those = async |wanted: &dyn Fn(&str) -> bool| {
+        for path in manifests.iter().filter(|p| wanted(p.to_str().unwrap())) {
+            put(client, serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).await;
         }
-    }
+    };
+    apply_those(&|name| name.ends_with(".crd.yaml")).await;
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
     let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
     let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
@@ -99,21 +88,13 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
             put(client, object).await;
         }
     }
-    let before: Vec<Value> = serde_saphyr::from_str(include_str!("data/before-the-operators.yaml")).unwrap();
+    let before: Vec<Value> =
+        serde_saphyr::from_str(include_str!("../data/before-the-operators.yaml")).unwrap();
     for object in before {
         put(client, object).await;
     }
-    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release/manifests");
-    let mut manifests: Vec<_> = std::fs::read_dir(release).unwrap().map(|e| e.unwrap().path()).collect();
-    manifests.sort();
-    let ours = |p: &&PathBuf| {
-        ["0000_50_cluster-machine-approver_", "0000_80_machine-config_"]
-            .iter()
-            .any(|c| p.to_string_lossy().contains(c))
-    };
-    for path in manifests.iter().filter(ours) {
-        put(client, serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).await;
-    }
+    let ours = ["0000_50_cluster-machine-approver_", "0000_80_machine-config_"];
+    apply_those(&|name| !name.ends_with(".crd.yaml") && ours.iter().any(|part| name.contains(part))).await;
 
     let (now, day) = (time::OffsetDateTime::now_utc(), time::Duration::days(1));
     let ca =
@@ -140,9 +121,8 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
 }
 
 /// A client that is somebody else.
-async fn as_user(user: &str, groups: &[&str]) -> Client {
-    let path = std::env::var("KUBECONFIG").unwrap();
-    let mut kubeconfig = Kubeconfig::read_from(path).unwrap();
+async fn as_user(plane: &ControlPlane, user: &str, groups: &[&str]) -> Client {
+    let mut kubeconfig = Kubeconfig::read_from(plane.dir.path().join("auth/kubeconfig")).unwrap();
     let auth = kubeconfig.auth_infos[0].auth_info.as_mut().unwrap();
     auth.impersonate = Some(user.into());
     auth.impersonate_groups = Some(groups.iter().map(ToString::to_string).collect());
@@ -153,10 +133,10 @@ async fn as_user(user: &str, groups: &[&str]) -> Client {
         .unwrap()
 }
 
-async fn as_service_account(namespace: &str, name: &str) -> Client {
+async fn as_service_account(plane: &ControlPlane, namespace: &str, name: &str) -> Client {
     let groups =
         [&format!("system:serviceaccounts:{namespace}"), "system:serviceaccounts", "system:authenticated"];
-    as_user(&format!("system:serviceaccount:{namespace}:{name}"), &groups).await
+    as_user(plane, &format!("system:serviceaccount:{namespace}:{name}"), &groups).await
 }
 
 async fn ask(client: &Client, name: &str, node: &str, signer: &str, usage: &str, sans: &[&str]) {
@@ -176,17 +156,19 @@ async fn ask(client: &Client, name: &str, node: &str, signer: &str, usage: &str,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a real API server"]
+#[ignore = "needs a built release"]
 async fn a_master_joins() {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let kubeconfig = PathBuf::from(std::env::var("KUBECONFIG").unwrap());
-    let client = connect(Some(&kubeconfig)).await.unwrap();
+    let plane = ControlPlane::start().await.with_signer();
+    let client = plane.client.clone();
     let tls = tempfile::tempdir().unwrap();
     let names = prepare(&client, tls.path()).await;
     // With the rights of their own service accounts, no more.
-    tokio::spawn(machine_config::run(as_service_account(NS, "machine-config-operator").await));
-    tokio::spawn(machine_approver::run(as_service_account(NS_APPROVER, "machine-approver-sa").await));
-    let server = as_service_account(NS, "machine-config-server").await;
+    let image = release().images["seedling"].clone();
+    let operator = as_service_account(&plane, NS, "machine-config-operator").await;
+    tokio::spawn(machine_config::operate(operator, VERSION.into(), image));
+    let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
+    tokio::spawn(machine_approver::operate(approver, VERSION.into()));
+    let server = as_service_account(&plane, NS, "machine-config-server").await;
     let source =
         Source::Cluster { client: server, api_server: "https://api-int.ocp4.example.com:6443".into() };
     let tls_dir = tls.path().to_path_buf();
@@ -197,7 +179,7 @@ async fn a_master_joins() {
     });
 
     // The approver: the machine of the inventory, not the stranger.
-    let bootstrapper = as_service_account(NS, "node-bootstrapper").await;
+    let bootstrapper = as_service_account(&plane, NS, "node-bootstrapper").await;
     ask(&bootstrapper, "good", "system:node:master-0", machine_approver::CLIENT_SIGNER, "client auth", &[])
         .await;
     ask(&bootstrapper, "evil", "system:node:evil", machine_approver::CLIENT_SIGNER, "client auth", &[]).await;
@@ -236,7 +218,7 @@ async fn a_master_joins() {
     // The node registers.
     let taint = json!({"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"});
     apply(&client, "test", &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "master-0"}, "spec": {"taints": [taint]}})).await.unwrap();
-    let node = as_user("system:node:master-0", &["system:nodes", "system:authenticated"]).await;
+    let node = as_user(&plane, "system:node:master-0", &["system:nodes", "system:authenticated"]).await;
     ask(
         &node,
         "serving",
