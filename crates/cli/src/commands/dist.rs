@@ -69,7 +69,7 @@ fn package(source: &Path, mut command: Command) -> Result<Package> {
         let path = source.join(path);
         std::fs::read_to_string(&path).with_context(|| path.display().to_string())
     };
-    let mut package = Package { control: read("dist/control")?, ..Package::default() };
+    let mut package = Package::new(read("dist/control")?);
     for script in ["postinst", "postrm"] {
         package.scripts.push((script.into(), read(&format!("dist/{script}"))?));
     }

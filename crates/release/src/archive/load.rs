@@ -67,8 +67,10 @@ pub fn load(
     }
     say("unpacking");
     std::thread::scope(|scope| {
-        let work: Vec<_> =
-            wanted.iter().map(|found| scope.spawn(move || take_in(archive, found, place(&found.part)))).collect();
+        let work: Vec<_> = wanted
+            .iter()
+            .map(|found| scope.spawn(move || take_in(archive, found, place(&found.part))))
+            .collect();
         let panicked = |_| ReleaseError::invalid("unpacking ended early", "this is a bug");
         work.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)
     })?;

@@ -6,16 +6,18 @@ use crate::tree::{Source, Tree};
 use flate2::{Compression, GzBuilder};
 use std::path::Path;
 
-#[derive(Default)]
 pub struct Package {
     /// All fields but Version and Installed-Size.
-    pub control: String,
+    control: String,
     /// `postinst` and the like.
     pub scripts: Vec<(String, String)>,
     files: Tree,
 }
 
 impl Package {
+    pub fn new(control: String) -> Self {
+        Self { control, scripts: Vec::new(), files: Tree::default() }
+    }
     pub fn text(&mut self, path: &str, contents: impl Into<Vec<u8>>) {
         self.files.file(path, 0o644, Source::Bytes(contents.into()));
     }
@@ -73,12 +75,9 @@ mod tests {
     use std::process::Command;
 
     fn sample() -> Package {
-        let mut package = Package {
-            control: "Package: x\nArchitecture: amd64\nMaintainer: X <x@example.com>\nDescription: a test\n"
-                .into(),
-            scripts: vec![("postinst".into(), "#!/bin/sh\n".into())],
-            ..Package::default()
-        };
+        let control = "Package: x\nArchitecture: amd64\nMaintainer: X <x@example.com>\nDescription: a test\n";
+        let mut package = Package::new(control.into());
+        package.scripts.push(("postinst".into(), "#!/bin/sh\n".into()));
         package.text("usr/share/x/odd", "odd");
         package.compressed("usr/share/doc/x/changelog", b"first\n").unwrap();
         package
