@@ -33,7 +33,7 @@ pub async fn run(args: DistArgs, command: Command) -> Result<()> {
     let deb = format!("seedling_{VERSION}_amd64.deb");
     let payload = format!("seedling-payload-{VERSION}-amd64.tar");
     let sbom = format!("seedling-{VERSION}.spdx.json");
-    let package = package(&args.source, built(command))?;
+    let package = package(&args.source, command)?;
     let created = OffsetDateTime::from_unix_timestamp(args.date.into())?.format(&Rfc3339)?;
     // Archives and compression: nothing here is asynchronous.
     tokio::task::spawn_blocking(move || {
@@ -87,7 +87,7 @@ fn package(source: &Path, mut command: Command) -> Result<Package> {
         clap_complete::generate(shell, &mut command, "seedling", &mut script);
         package.text(path, script);
     }
-    for (name, page) in man_pages(&command)? {
+    for (name, page) in man_pages(&built(command))? {
         package.compressed(&format!("usr/share/man/man1/{name}.1"), &page)?;
     }
     Ok(package)
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn the_package_is_complete() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let package = package(&source, built(crate::Cli::command())).unwrap();
+        let package = package(&source, crate::Cli::command()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         write_deb(&package, VERSION, 0, &dir.path().join("x.deb")).unwrap();
         let unit = std::fs::read_to_string(source.join("dist/seedling-helper.service")).unwrap();
