@@ -5,11 +5,13 @@ FLAGS   := --release --locked --workspace
 TARGET  := target/x86_64-unknown-linux-gnu/release
 BINARY  := $(TARGET)/seedling
 
-.PHONY: fresh lab test check unit e2e fuzz bench conformance prober chaos docs release setup clean
+DIST    := target/dist
+
+.PHONY: fresh lab test check unit e2e fuzz bench conformance prober chaos docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 setup:
 	@scripts/setup.sh
@@ -63,6 +65,15 @@ prober: release ## RUNS (20) bring-ups beside a client that forgives nothing: do
 CHAOS ?= --every-step
 chaos: release ## bring-ups with a strike at every step: docs/reports/chaos.json; CHAOS for other flags
 	$(BINARY) chaos handoff $(CHAOS) --report docs/reports/chaos.json
+
+# Not incremental: how the compiler cuts a program into pieces would depend on what was compiled before.
+dist: setup ## a .deb, the payload as one archive, their sums and what they are made of, into target/dist; the same bytes each time
+	CARGO_INCREMENTAL=0 $(CARGO) build $(FLAGS) --bin seedling
+	$(BINARY) release build --out $(DIST)/release
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BINARY) dist --release $(DIST)/release --out $(DIST)
+
+dist-check: dist ## package and archive on an empty Debian without a network; and everything built twice
+	@scripts/dist-check.sh
 
 docs: build ## the book: its generated pages (commands, fields, stages) anew
 	$(BINARY) docs docs

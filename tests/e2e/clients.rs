@@ -13,6 +13,18 @@ use std::time::Duration;
 const CERTIFICATES_OF_A_MASTER: usize = 15;
 
 pub fn checks(suite: &mut Suite, lab: &Lab) {
+    suite.check("the_network_config_says_what_is_so", || {
+        let network =
+            run(&mut lab.kubectl(&["get", "network.config.openshift.io", "cluster", "-o", "json"]))?;
+        let network: Value = serde_json::from_str(&network)?;
+        let (spec, status) = (&network["spec"], &network["status"]);
+        for field in ["clusterNetwork", "serviceNetwork", "networkType"] {
+            ensure!(!spec[field].is_null() && spec[field] == status[field], "{field}: {status}");
+        }
+        let card = run(&mut lab.lab(&["exec", "master-0", "--", "cat", "/sys/class/net/eth0/mtu"]))?;
+        ensure!(status["clusterNetworkMTU"].to_string() == card.trim(), "{status}, and a card has {card}");
+        Ok(())
+    });
     let created = suite.check("kubectl_rolls_out_a_deployment", || deploy(lab));
     if !created {
         return;

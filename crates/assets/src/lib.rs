@@ -32,6 +32,7 @@ pub use inspect::{Listed, certificates, in_kubeconfig};
 pub use kubeconfig::lab_kubeconfig;
 pub use overrides::ignore as version_overrides;
 pub use pointer::{new_token, node_file, node_pointer};
+pub use state::state_files;
 pub use store::{Disk, Files, Folder};
 
 use seedling_pki::KeyAlgorithm;

@@ -157,8 +157,7 @@ fn references(assets: &Assets, objects: &[Value]) {
 }
 
 fn chains(assets: &Assets) {
-    let state: BTreeMap<String, BTreeMap<String, String>> =
-        serde_json::from_str(&assets.read(".openshift_install_state.json")).unwrap();
+    let state = seedling_assets::state_files(assets.dir.path()).unwrap();
     let pem = |asset: &str, file: &str| state[&format!("*{asset}")][&format!("tls/{file}.crt")].clone();
     let now = UnixTime::since_unix_epoch(Duration::from_secs(common::NOW.unix_timestamp() as u64));
     let signer = |file: &str| table::SIGNERS.iter().find(|s| s.file == file).unwrap();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use time::Duration;
 
 fn state(assets: &Assets) -> Value {
-    serde_json::from_str(&assets.read(".openshift_install_state.json")).unwrap()
+    serde_json::to_value(seedling_assets::state_files(assets.dir.path()).unwrap()).unwrap()
 }
 
 #[test]

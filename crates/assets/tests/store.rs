@@ -58,7 +58,7 @@ fn bootstrap_paths(assets: &Assets) -> BTreeSet<String> {
     files.iter().map(|file| file["path"].as_str().unwrap().to_string()).collect()
 }
 fn state(assets: &Assets) -> Value {
-    serde_json::from_str(&assets.read(".openshift_install_state.json")).unwrap()
+    serde_json::to_value(seedling_assets::state_files(assets.dir.path()).unwrap()).unwrap()
 }
 
 #[test]

@@ -5,8 +5,8 @@ mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    certs, chaos, completion, create, csr, destroy, docs, explain, gather, graph, helper, init, kubectl, lab,
-    node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    certs, chaos, completion, create, csr, destroy, dist, docs, explain, gather, graph, helper, init,
+    kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ enum Command {
     Completion(completion::CompletionArgs),
     /// Print what each asset is made of, in the language of Graphviz
     Graph,
-    /// Build the payload, or show what is in it
+    /// Build the payload, take it in as one file, or show what is in it
     #[command(subcommand)]
     Release(release::ReleaseCommand),
     /// Grow clusters on this machine, in containers and network namespaces of their own
@@ -72,6 +72,9 @@ enum Command {
     Helper(helper::HelperCommand),
     /// Show the version of this program and of its payload
     Version(version::VersionArgs),
+    /// Write the package, the payload archive, their sums and what they are made of (in a checkout)
+    #[command(hide = true)]
+    Dist(dist::DistArgs),
     /// Write the generated pages of the book
     #[command(hide = true)]
     Docs(docs::DocsArgs),
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
             Command::Kubectl(args) => kubectl::run(args),
             Command::Helper(command) => done(helper::run(command).await),
             Command::Version(args) => done(version::run(args)),
+            Command::Dist(args) => done(dist::run(args, Cli::command()).await),
             Command::Docs(args) => done(docs::run(&args)),
             Command::Node(command) => done(node::run(command).await),
             Command::Operator(args) => done(operator::run(args).await),

@@ -10,16 +10,17 @@ const GB: u64 = 1 << 30;
 const MEMORY_NEEDED: u64 = 6 * GB;
 const DISK_NEEDED: u64 = 10 * GB;
 /// Program → Debian package.
-const TOOLS: [(&str, &str); 8] = [
+const TOOLS: [(&str, &str); 7] = [
     ("runc", "runc"),
-    ("debootstrap", "debootstrap"),
     ("ip", "iproute2"),
-    ("nft", "nftables"),
     ("nsenter", "util-linux"),
     ("unshare", "util-linux"),
     ("setsid", "util-linux"),
+    ("setpriv", "util-linux"),
     ("mount", "mount"),
 ];
+/// Makes the node image; `release load` brings one.
+const IMAGE_TOOL: (&str, &str) = ("debootstrap", "debootstrap");
 /// Kernel modules nodes cannot load themselves; where they are built in, there is nothing to load.
 const MODULES: [&str; 4] = ["overlay", "br_netfilter", "nf_conntrack", "vxlan"];
 
@@ -48,12 +49,16 @@ pub struct Facts {
     pub state: PathBuf,
 }
 
-pub fn gather(state: &Path) -> Facts {
+pub fn gather(state: &Path, image_is_there: bool) -> Facts {
     let there = state.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     let stat = statfs(there).ok();
     Facts {
         root: nix::unistd::geteuid().is_root(),
-        missing_tools: TOOLS.into_iter().filter(|(tool, _)| !on_path(tool)).collect(),
+        missing_tools: TOOLS
+            .into_iter()
+            .chain((!image_is_there).then_some(IMAGE_TOOL))
+            .filter(|(tool, _)| !on_path(tool))
+            .collect(),
         memory_available: memory_available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         disk_free: stat.map_or(0, |s| s.blocks_available() * s.block_size().unsigned_abs()),
         overlayfs: fs::read_to_string("/proc/filesystems").is_ok_and(|f| f.contains("\toverlay\n")),

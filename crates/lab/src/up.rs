@@ -62,7 +62,8 @@ pub async fn up(
 /// Writes down what the lab is to be before any of it is made, so that `down` knows what to look for.
 async fn create(labs: &Labs, spec: LabSpec, progress: Progress<'_>) -> Result<Lab, LabError> {
     preflight::load_modules();
-    let refusals = preflight::refusals(&preflight::gather(&labs.state));
+    let facts = preflight::gather(&labs.state, image::path(&labs.cache).exists());
+    let refusals = preflight::refusals(&facts);
     if !refusals.is_empty() {
         return Err(LabError::Preflight(refusals));
     }

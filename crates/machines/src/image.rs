@@ -6,7 +6,7 @@
 use crate::run::{MachineError, Progress, at, run};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 const SUITE: &str = "bookworm";
 /// Counted up when the steps below change what they make of the same inputs.
-const RECIPE: u32 = 1;
+const RECIPE: u32 = 2;
 const PACKAGES: &str = include_str!("../../../node/packages.txt");
 const MASKED_UNITS: &str = include_str!("../../../node/masked-units.txt");
 
@@ -60,10 +60,35 @@ const LITTER: &[&str] = &[
     "debootstrap",
 ];
 
+/// Different after every debootstrap, and nothing that a node reads: logs, caches, backups, locks, device nodes.
+const EMPTIED: &[&str] = &["dev", "run", "tmp", "var/cache", "var/log", "var/tmp"];
+const BACKUPS: &[&str] = &[
+    "etc/.pwd.lock",
+    "etc/group-",
+    "etc/gshadow-",
+    "etc/passwd-",
+    "etc/shadow-",
+    "etc/subgid-",
+    "etc/subuid-",
+    "var/lib/dpkg/available-old",
+    "var/lib/dpkg/diversions-old",
+    "var/lib/dpkg/lock",
+    "var/lib/dpkg/lock-frontend",
+    "var/lib/dpkg/statoverride-old",
+    "var/lib/dpkg/status-old",
+    "var/lib/dpkg/triggers/Lock",
+];
+const SHADOW: &str = "etc/shadow";
+
+/// Where the image for this program is, or will be: in a folder named after what it is made of.
+pub fn path(cache: &Path) -> PathBuf {
+    cache.join("node-image").join(input_hash())
+}
+
 /// Makes the image unless it is there. Safe to call from several processes at once, and after one that was killed.
 pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf, MachineError> {
     let images = cache.join("node-image");
-    let image = images.join(input_hash());
+    let image = path(cache);
     if image.exists() {
         return Ok(image);
     }
@@ -168,7 +193,34 @@ fn phase_of(line: &str) -> &'static str {
     }
 }
 
+/// The same packages give the same files, whenever and wherever they were installed.
+fn normalise(root: &Path) -> Result<(), MachineError> {
+    for folder in EMPTIED.iter().map(|path| root.join(path)).filter(|path| path.is_dir()) {
+        for entry in at(&folder, fs::read_dir(&folder))? {
+            remove_tree(&at(&folder, entry)?.path())?;
+        }
+    }
+    BACKUPS.iter().try_for_each(|path| remove_tree(&root.join(path)))?;
+    let shadow = root.join(SHADOW);
+    let Ok(lines) = fs::read_to_string(&shadow) else { return Ok(()) };
+    let before = at(&shadow, fs::metadata(&shadow))?;
+    remove_tree(&shadow)?; // the hard link: Debian's own stays
+    at(&shadow, fs::write(&shadow, lines.lines().map(|line| undated(line) + "\n").collect::<String>()))?;
+    at(&shadow, chown(&shadow, Some(before.uid()), Some(before.gid())))?;
+    at(&shadow, fs::set_permissions(&shadow, before.permissions()))
+}
+
+/// `root:*:20000:0:99999:7:::` without the day on which the account was made.
+fn undated(line: &str) -> String {
+    let mut fields: Vec<_> = line.split(':').collect();
+    if let Some(changed) = fields.get_mut(2) {
+        *changed = "";
+    }
+    fields.join(":")
+}
+
 fn furnish(root: &Path) -> Result<(), MachineError> {
+    normalise(root)?;
     for path in DIRECTORIES {
         let path = root.join(path);
         at(&path, fs::create_dir_all(&path))?;
@@ -232,6 +284,29 @@ mod tests {
         found.sort();
         let listed: Vec<_> = ROOTFS.iter().map(|f| (f.path.to_string(), f.mode & 0o111 != 0)).collect();
         assert_eq!(found, listed);
+    }
+
+    #[test]
+    fn what_differs_between_two_runs_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        for folder in ["var/log/apt", "etc", "elsewhere"] {
+            fs::create_dir_all(path(folder)).unwrap();
+        }
+        fs::write(path("var/log/apt/term.log"), "today").unwrap();
+        fs::write(path("etc/shadow-"), "").unwrap();
+        fs::write(path("elsewhere/shadow"), "root:*:20000:0:99999:7:::\n").unwrap();
+        fs::set_permissions(path("elsewhere/shadow"), Permissions::from_mode(0o640)).unwrap();
+        fs::hard_link(path("elsewhere/shadow"), path("etc/shadow")).unwrap();
+        normalise(root.path()).unwrap();
+        assert_eq!(fs::read_dir(path("var/log")).unwrap().count(), 0);
+        assert!(!path("etc/shadow-").exists());
+        assert_eq!(fs::read_to_string(path("etc/shadow")).unwrap(), "root:*::0:99999:7:::\n");
+        assert_eq!(fs::metadata(path("etc/shadow")).unwrap().mode() & 0o777, 0o640);
+        assert!(
+            fs::read_to_string(path("elsewhere/shadow")).unwrap().contains("20000"),
+            "what it is linked to stays"
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub fn load(dir: &Path) -> Result<ReleaseInfo, ReleaseError> {
     let bytes = std::fs::read(&path).map_err(|e| {
         ReleaseError::invalid(
             format!("no release in {}: {e}", dir.display()),
-            "make one: seedling release build",
+            "take one in: seedling release load ARCHIVE; or make one: seedling release build",
         )
     })?;
     serde_json::from_slice(&bytes).at(&path)

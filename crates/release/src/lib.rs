@@ -3,11 +3,14 @@
 //! In: `release/` (a go.mod + go.sum a group, Debian package names, CRD names, manifests), the seedling binary.
 //! Out: `oci/` (an OCI image layout), `bin/` (node software) and `release.json` (`types::ReleaseInfo`), all cached by content:
 //! what did not change is not built again. `seed_store` unpacks the images once for all nodes of a lab. The helper serves
-//! `oci/` and `bin/`; bootkube and the operators read the digests.
+//! `oci/` and `bin/`; bootkube and the operators read the digests. `pack` makes one file of it for other machines, `load_archive`
+//! takes it in there.
 
+mod archive;
 mod bill;
 mod build;
 mod debian;
+pub mod dist;
 mod error;
 mod gobuild;
 mod info;
@@ -19,6 +22,7 @@ mod seed;
 mod toolchain;
 mod tree;
 
+pub use archive::{Places, load as load_archive, pack};
 pub use build::{Options, build};
 pub use error::ReleaseError;
 pub use gobuild::module_dir;

@@ -50,7 +50,7 @@ impl Layout {
     fn blobs(&self) -> PathBuf {
         self.dir.join("blobs/sha256")
     }
-    fn path(&self, digest: &str) -> PathBuf {
+    pub fn path(&self, digest: &str) -> PathBuf {
         self.blobs().join(digest.trim_start_matches("sha256:"))
     }
     pub fn has(&self, blob: &Blob) -> bool {
@@ -203,7 +203,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ReleaseError> {
     keep(temporary, path)
 }
 
-fn keep(temporary: tempfile::NamedTempFile, path: &Path) -> Result<(), ReleaseError> {
+pub fn keep(temporary: tempfile::NamedTempFile, path: &Path) -> Result<(), ReleaseError> {
     use std::os::unix::fs::PermissionsExt;
     temporary.as_file().set_permissions(fs::Permissions::from_mode(0o644)).at(path)?;
     temporary.as_file().sync_data().at(path)?;

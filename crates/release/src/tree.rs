@@ -33,9 +33,7 @@ impl Source {
     }
     /// Any other file: its content is its identity.
     pub fn hashed(path: &Path) -> Result<Self, ReleaseError> {
-        let mut hash = Hashing { inner: io::sink(), hash: Sha256::new(), size: 0 };
-        io::copy(&mut File::open(path).at(path)?, &mut hash).at(path)?;
-        Ok(Self::Path { path: path.into(), id: hex(&hash.hash.finalize()) })
+        Ok(Self::Path { path: path.into(), id: sha256(File::open(path).at(path)?).at(path)? })
     }
     pub fn id(&self) -> String {
         match self {
@@ -114,6 +112,15 @@ impl Tree {
         self.0.insert(path.into(), node);
     }
 
+    /// Bytes of all files.
+    pub fn size(&self) -> Result<u64, ReleaseError> {
+        let files = self.0.values().filter_map(|node| match node {
+            Node::File(_, source) => Some(source),
+            Node::Dir(_) | Node::Link(_) => None,
+        });
+        files.map(|source| Ok(source.open()?.1)).sum()
+    }
+
     /// Identity of the layer, without reading large files.
     pub fn key(&self) -> String {
         let mut hash = Sha256::new();
@@ -129,10 +136,15 @@ impl Tree {
 
     /// Writes the tar; returns its sha256 (hex) and size.
     pub fn write_tar(&self, out: impl Write) -> Result<(String, u64), ReleaseError> {
-        let mut tar = tar::Builder::new(Hashing { inner: out, hash: Sha256::new(), size: 0 });
+        self.write_tar_of(0, out)
+    }
+
+    /// The same with a time for every file: what people list should not be of 1970.
+    pub fn write_tar_of(&self, time: u64, out: impl Write) -> Result<(String, u64), ReleaseError> {
+        let mut tar = tar::Builder::new(Hashing::new(out));
         for (path, node) in &self.0 {
             let mut header = tar::Header::new_gnu();
-            header.set_mtime(0);
+            header.set_mtime(time);
             header.set_uid(0);
             header.set_gid(0);
             match node {
@@ -157,16 +169,26 @@ impl Tree {
                 }
             }
         }
-        let mut done = tar.into_inner().at("layer")?;
-        done.flush().at("layer")?;
-        Ok((hex(&done.hash.finalize()), done.size))
+        tar.into_inner().and_then(Hashing::finish).at("layer").map(|(_, digest, size)| (digest, size))
     }
 }
 
-struct Hashing<W> {
+/// Counts and hashes what is written through it.
+pub struct Hashing<W> {
     inner: W,
     hash: Sha256,
     size: u64,
+}
+
+impl<W: Write> Hashing<W> {
+    pub fn new(inner: W) -> Self {
+        Self { inner, hash: Sha256::new(), size: 0 }
+    }
+    /// What was written to, its sha256 (hex) and size.
+    pub fn finish(mut self) -> io::Result<(W, String, u64)> {
+        self.inner.flush()?;
+        Ok((self.inner, hex(&self.hash.finalize()), self.size))
+    }
 }
 
 impl<W: Write> Write for Hashing<W> {
@@ -179,6 +201,13 @@ impl<W: Write> Write for Hashing<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
+}
+
+/// Of everything that can be read (hex).
+pub fn sha256(mut from: impl Read) -> io::Result<String> {
+    let mut hash = Hashing::new(io::sink());
+    io::copy(&mut from, &mut hash)?;
+    Ok(hex(&hash.hash.finalize()))
 }
 
 pub fn hex(bytes: &[u8]) -> String {

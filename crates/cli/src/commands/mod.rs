@@ -6,6 +6,7 @@ pub mod completion;
 pub mod create;
 pub mod csr;
 pub mod destroy;
+pub mod dist;
 pub mod docs;
 pub mod explain;
 pub mod gather;

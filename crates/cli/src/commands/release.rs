@@ -1,9 +1,9 @@
-//! `seedling release`: make the payload, show what is in it.
+//! `seedling release`: make the payload, or take it in as one file; show what is in it.
 
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
-use seedling_release::{Options, build, default_cache, load, rows};
-use std::path::PathBuf;
+use seedling_release::{Options, Places, build, default_cache, load, load_archive, rows};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub enum ReleaseCommand {
@@ -18,6 +18,16 @@ pub enum ReleaseCommand {
         /// The binary for the images and the nodes [default: this one]
         #[arg(long, value_name = "PATH")]
         seedling: Option<PathBuf>,
+    },
+    /// Take in a payload archive (`make dist`): release and node image, without compilers and without a network
+    ///
+    /// The file is checked before anything of it is unpacked, also against a SHA256SUMS beside it. Running it again is harmless.
+    Load {
+        /// seedling-payload-VERSION-amd64.tar
+        archive: PathBuf,
+        /// Where the release goes [default: release/ in the cache]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
     },
     /// Show components, versions, image digests and sizes
     Info {
@@ -39,6 +49,7 @@ pub async fn run(command: ReleaseCommand) -> Result<()> {
     // Compilers and archives: nothing here is asynchronous.
     tokio::task::spawn_blocking(|| match command {
         ReleaseCommand::Build { source, out, seedling } => build_release(source, out, seedling),
+        ReleaseCommand::Load { archive, dir } => load_release(&archive, dir),
         ReleaseCommand::Info { output, dir } => {
             show(output, dir.unwrap_or_else(|| default_cache().join("release")))
         }
@@ -50,7 +61,7 @@ pub async fn run(command: ReleaseCommand) -> Result<()> {
 pub async fn ensure_release(dir: Option<PathBuf>) -> Result<PathBuf> {
     let dir = dir.unwrap_or_else(|| default_cache().join("release"));
     load(&dir)
-        .context("there is no release to boot from; run `seedling release build` in a checkout first")?;
+        .context("there is no release to boot from; run `seedling release load ARCHIVE`, or `seedling release build` in a checkout")?;
     Ok(dir)
 }
 
@@ -60,6 +71,15 @@ fn build_release(source: PathBuf, out: Option<PathBuf>, seedling: Option<PathBuf
     let seedling = seedling.map_or_else(std::env::current_exe, Ok).context("finding this program")?;
     let release = build(&Options { source, out, cache, seedling })?;
     println!("{}", release.release_image);
+    Ok(())
+}
+
+fn load_release(archive: &Path, dir: Option<PathBuf>) -> Result<()> {
+    let cache = default_cache();
+    let release = dir.unwrap_or_else(|| cache.join("release"));
+    let places = Places { node_image: seedling_machines::image::path(&cache), release, cache };
+    let loaded = load_archive(archive, env!("CARGO_PKG_VERSION"), &places, &|text| eprintln!("{text}"))?;
+    println!("{}", loaded.release_image);
     Ok(())
 }
 

@@ -24,7 +24,7 @@ pub fn run(args: VersionArgs) -> Result<()> {
                 Some(release) => {
                     println!("release {}, Kubernetes {}", release.release_image, release.kubernetes_version)
                 }
-                None => println!("no release built yet: seedling release build"),
+                None => println!("no release yet: seedling release load ARCHIVE, or seedling release build"),
             }
         }
     }

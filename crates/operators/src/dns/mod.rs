@@ -35,6 +35,7 @@ pub async fn operate(client: kube::Client, images: Images) -> anyhow::Result<()>
         },
         subject: |n| format!("Cluster DNS at {}", dns_service(n.service_network)),
         probed: |report| &report.dns,
+        status: |_, _| None,
     };
     part.run(client).await
 }

@@ -39,6 +39,9 @@ pub struct NodeReport {
     pub revision: u64,
     /// The node's pod range, once its CNI config is written.
     pub pod_network: Option<String>,
+    /// Of the pods' network cards, from then on.
+    #[serde(default)]
+    pub mtu: Option<u32>,
     pub service: Probed,
     pub dns: Probed,
 }
@@ -70,7 +73,7 @@ pub async fn run() -> anyhow::Result<()> {
     };
     tokio::select! {
         served = axum::serve(listener, router(report.subscribe())) => served.context("serving the report"),
-        () = cni::keep(|subnet| update(&|r| r.pod_network = Some(subnet.trunc().to_string()))) => Ok(()),
+        () = cni::keep(|subnet, mtu| update(&|r| (r.pod_network, r.mtu) = (Some(subnet.trunc().to_string()), Some(mtu)))) => Ok(()),
         () = probe(async || ask_service(service).await, |p| update(&|r| set(&mut r.service, p))) => Ok(()),
         () = probe(async || ask_dns(dns, service).await, |p| update(&|r| set(&mut r.dns, p))) => Ok(()),
     }

@@ -10,8 +10,10 @@ pub(crate) mod part;
 mod reports;
 
 use part::{ClusterNetwork, Part};
+use reports::Views;
 use seedling_components::network::{FLANNEL, KUBE_PROXY, NetworkParams, kubernetes_service, objects};
 use seedling_types::names::NS_NETWORK;
+use serde_json::{Map, Value, json};
 
 /// Pull specs and version, from the payload by way of the Deployment.
 pub struct Images {
@@ -50,6 +52,52 @@ pub async fn operate(client: kube::Client, images: Images) -> anyhow::Result<()>
         },
         subject: |n| format!("The Service address {}:443", kubernetes_service(n.service_network)),
         probed: |report| &report.service,
+        status: |network, views| Some(network_status(&network.spec, views)),
     };
     part.run(client).await
+}
+
+/// Network `cluster` with what is so: what was asked for, and the smallest card among the nodes that told theirs.
+fn network_status(spec: &Value, views: &Views) -> Value {
+    let mut status = Map::new();
+    for field in ["clusterNetwork", "serviceNetwork", "networkType"] {
+        status.extend(spec.get(field).map(|value| (field.to_string(), value.clone())));
+    }
+    let mtu = views.values().filter_map(|view| view.report.as_ref()?.mtu).min();
+    status.extend(mtu.map(|mtu| ("clusterNetworkMTU".to_string(), mtu.into())));
+    json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "Network", "metadata": {"name": "cluster"}, "status": status,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check::NodeReport;
+    use super::reports::NodeView;
+    use super::*;
+
+    #[test]
+    fn the_status_is_upstreams() {
+        let spec = json!({
+            "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"],
+            "networkType": "OVNKubernetes", "externalIP": {"policy": {}},
+        });
+        let view = |mtu| NodeView {
+            report: Some(NodeReport { mtu, ..NodeReport::default() }),
+            ..NodeView::default()
+        };
+        let mut views = Views::new();
+        let mut want = json!({
+            "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"],
+            "networkType": "OVNKubernetes",
+        });
+        assert_eq!(network_status(&spec, &views)["status"], want, "nobody has told yet");
+        views.extend([
+            ("a".to_string(), view(Some(1500))),
+            ("b".to_string(), view(Some(1400))),
+            ("c".to_string(), view(None)),
+        ]);
+        want["clusterNetworkMTU"] = 1400.into();
+        assert_eq!(network_status(&spec, &views)["status"], want);
+    }
 }

@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use kube::Client;
 use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::operator_status::{Report, report, said_available};
-use seedling_cluster::{Cache, ClusterError, apply};
+use seedling_cluster::{Cache, ClusterError, apply, patch_status};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub(crate) struct ClusterNetwork {
     pub service_network: Ipv4Net,
     pub api_host: String,
     pub api_port: u16,
+    /// Network's, as it was written.
+    pub spec: Value,
 }
 
 impl ClusterNetwork {
@@ -41,6 +43,7 @@ impl ClusterNetwork {
             service_network: spec["serviceNetwork"][0].as_str()?.parse().ok()?,
             api_host: host.into(),
             api_port: port.parse().ok()?,
+            spec: spec.clone(),
         })
     }
 }
@@ -55,6 +58,8 @@ pub(crate) struct Part<'a> {
     pub objects: &'a (dyn Fn(&ClusterNetwork) -> Vec<Value> + Sync),
     pub subject: fn(&ClusterNetwork) -> String,
     pub probed: fn(&NodeReport) -> &Probed,
+    /// A config object whose status is this operator's to write, with it.
+    pub status: fn(&ClusterNetwork, &Views) -> Option<Value>,
 }
 
 pub(crate) fn variable(name: &str) -> anyhow::Result<String> {
@@ -143,6 +148,7 @@ impl Part<'_> {
     ) {
         let cache = Cache::new(client);
         let mut was_available = None;
+        let mut written = None;
         loop {
             let was = match was_available {
                 Some(was) => was,
@@ -173,11 +179,33 @@ impl Part<'_> {
                 tokio::time::sleep(RETRY).await;
                 continue;
             }
+            let status = (self.status)(config, &views.borrow());
+            if let Some(object) = status.filter(|object| written.as_ref() != Some(object)) {
+                match self.write_status(client, &object).await {
+                    Ok(()) => written = Some(object),
+                    Err(e) => {
+                        tracing::warn!("{e}");
+                        tokio::time::sleep(RETRY).await;
+                        continue;
+                    }
+                }
+            }
             tokio::select! {
                 _ = views.changed() => {}
                 _ = applied.changed() => {}
             }
             tokio::time::sleep(COALESCE).await;
+        }
+    }
+}
+
+impl Part<'_> {
+    /// Some config kinds have a status of its own address, for others it is a part like any other.
+    async fn write_status(&self, client: &Client, object: &Value) -> Result<(), ClusterError> {
+        let manager = format!("{}-operator", self.name);
+        match patch_status(client, &manager, object).await {
+            Err(e) if e.is_not_found() => apply(client, &manager, object).await.map(drop),
+            done => done.map(drop),
         }
     }
 }
