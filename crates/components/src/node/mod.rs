@@ -6,6 +6,8 @@
 mod firewall;
 mod kubelet;
 
+pub use kubelet::config as kubelet_config;
+
 use ipnet::IpNet;
 use seedling_ignition::{Config, File, Storage, Systemd, Unit};
 use seedling_types::names::REGISTRY;
