@@ -10,7 +10,7 @@ use seedling_components::{
     ClusterConfig, Place, etcd, kube_apiserver, kube_controller_manager, kube_scheduler, network, node,
 };
 use seedling_types::{ClusterDomain, Role};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use time::Duration;
 
@@ -127,15 +127,13 @@ fn extra_envs(container: &Value) -> Value {
     envs.filter(|e| e["name"].as_str().is_some_and(|n| n.starts_with("GO"))).cloned().collect()
 }
 
-/// How often our pod is probed, and what is set aside for it.
+/// How our pod is probed, at the same loopback ports, and what is set aside for it.
 fn patch(name: &str, pod: &Value) -> Value {
     let ours = &pod["spec"]["containers"][0];
     let mut container = json!({"name": name, "resources": ours["resources"]});
     for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
-        if let Value::Object(ours) = &ours[probe] {
-            let numbers: Map<_, _> =
-                ours.iter().filter(|(_, v)| v.is_number()).map(|(k, v)| (k.clone(), v.clone())).collect();
-            container[probe] = Value::Object(numbers);
+        if ours[probe].is_object() {
+            container[probe] = ours[probe].clone();
             // Ours begin at once.
             container[probe]["initialDelaySeconds"] = json!(0);
         }
@@ -184,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_has_our_periods_and_no_address() {
+    fn a_patch_has_our_probes() {
         let pod = json!({"spec": {"containers": [{
             "resources": {"requests": {"cpu": "1m"}},
             "readinessProbe": {"httpGet": {"port": 1}, "periodSeconds": 7},
         }]}});
         let want = json!({"spec": {"containers": [{
             "name": "etcd", "resources": {"requests": {"cpu": "1m"}},
-            "readinessProbe": {"periodSeconds": 7, "initialDelaySeconds": 0},
+            "readinessProbe": {"httpGet": {"port": 1}, "periodSeconds": 7, "initialDelaySeconds": 0},
         }]}});
         assert_eq!(patch("etcd", &pod), want);
     }
