@@ -5,7 +5,7 @@ FLAGS   := --release --locked --workspace
 TARGET  := target/x86_64-unknown-linux-gnu/release
 BINARY  := $(TARGET)/seedling
 
-.PHONY: lab test check unit e2e fuzz bench docs release setup clean
+.PHONY: fresh lab test check unit e2e fuzz bench docs release setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -14,15 +14,21 @@ help: ## show this list
 setup:
 	@scripts/setup.sh
 
+fresh: setup ## an empty Debian 12 and 13 with only git, make and Rust: does everything set up and compile there?
+	@scripts/fresh-root.sh
+
 $(BINARY): build
 .PHONY: build
 build: setup
+	@[ -x $(BINARY) ] || echo "2 of 4, Seedling itself: about 10 min on two cores, this once"
 	$(CARGO) build $(FLAGS) --bin seedling
 
 release: build ## build the payload (once; later runs only make what changed)
+	@echo "3 of 4, payload: Kubernetes and its companions from source, if they are not there"
 	$(BINARY) release build
 
 lab: release ## grow a highly available cluster on this machine
+	@echo "4 of 4, the cluster: the node image, if there is none (about a minute), and the bring-up (about a minute)"
 	$(BINARY) lab up
 
 test: ## everything that must pass: format, lints, dependencies, unit and integration tests, a real bring-up

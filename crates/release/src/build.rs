@@ -5,7 +5,7 @@ use crate::debian::Packages;
 use crate::error::{At, ReleaseError, output};
 use crate::manifests::Payload;
 use crate::oci::{Blob, Layout, Start, write_atomically};
-use crate::progress::Progress;
+use crate::progress::{Plan, Progress};
 use crate::toolchain::Toolchain;
 use crate::tree::{Source, Tree, hex};
 use crate::{gobuild, info};
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 pub struct Options {
     /// The bill of materials: the repository's `release/`.
@@ -157,8 +158,19 @@ impl Build<'_> {
     fn programs(&self, go: &Toolchain) -> Result<BTreeMap<String, Source>, ReleaseError> {
         let Options { source, cache, seedling, .. } = self.options;
         let mut programs = BTreeMap::new();
+        let missing: Vec<_> = GROUPS
+            .iter()
+            .map(|group| Ok((group, gobuild::place(source, cache, group)?)))
+            .filter(|found: &Result<_, ReleaseError>| !found.as_ref().is_ok_and(|(_, place)| place.exists()))
+            .collect::<Result<_, _>>()?;
+        let mut plan = Plan::of(missing.iter().map(|(group, _)| *group));
+        for (group, _) in &missing {
+            let start = Instant::now();
+            gobuild::build(go, source, cache, group, &plan, &self.progress)?;
+            plan.finished(start.elapsed());
+        }
         for group in GROUPS {
-            let dir = gobuild::build(go, source, cache, group, &self.progress)?;
+            let dir = gobuild::place(source, cache, group)?;
             for (name, _) in group.programs {
                 programs.insert(name.to_string(), Source::immutable(dir.join(name)));
             }

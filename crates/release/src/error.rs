@@ -1,7 +1,8 @@
 //! What can go wrong while a release is made.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -44,16 +45,41 @@ const DISK_FULL: &str = "the disk is full: make room (the payload needs about 4 
 
 /// Runs a command to its end and returns its stdout; a failure carries the end of what it said.
 pub fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError> {
-    let name = shown(command);
-    let failed = |detail: String| {
-        let hint = if detail.contains("no space left on device") { DISK_FULL } else { hint };
-        ReleaseError::Tool { command: name.clone(), detail, hint: hint.into() }
-    };
+    let failed = failure(shown(command), hint);
     let out = command.output().map_err(|e| failed(e.to_string()))?;
     if !out.status.success() {
         return Err(failed(tail(&out.stderr)));
     }
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+/// The same for a command that tells on stderr how far it is; its stdout is nobody's.
+pub fn output_telling(
+    command: &mut Command,
+    hint: &str,
+    mut tell: impl FnMut(&str),
+) -> Result<(), ReleaseError> {
+    let failed = failure(shown(command), hint);
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = spawned.map_err(|e| failed(e.to_string()))?;
+    let mut said = Vec::new();
+    for line in child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).split(b'\n')) {
+        let line = line.map_err(|e| failed(e.to_string()))?;
+        tell(&String::from_utf8_lossy(&line));
+        said.extend(line);
+        said.push(b'\n');
+    }
+    match child.wait().map_err(|e| failed(e.to_string()))?.success() {
+        true => Ok(()),
+        false => Err(failed(tail(&said))),
+    }
+}
+
+fn failure(command: String, hint: &str) -> impl Fn(String) -> ReleaseError {
+    move |detail| {
+        let hint = if detail.contains("no space left on device") { DISK_FULL } else { hint };
+        ReleaseError::Tool { command: command.clone(), detail, hint: hint.into() }
+    }
 }
 
 fn shown(command: &Command) -> String {
@@ -77,17 +103,17 @@ fn tail(stderr: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn failure(script: &str) -> String {
-        let failed = output(Command::new("sh").args(["-c", script]), "try again").map_err(|e| e.to_string());
-        failed.err().unwrap_or_default()
+    fn failed(script: &str) -> String {
+        let ended = output(Command::new("sh").args(["-c", script]), "try again").map_err(|e| e.to_string());
+        ended.err().unwrap_or_default()
     }
 
     #[test]
     fn a_full_disk_is_named_and_one_cause_is_said_once() {
         let full =
-            failure("w=space; for i in 1 2 3; do echo \"write x: no $w left on device\" >&2; done; exit 1");
+            failed("w=space; for i in 1 2 3; do echo \"write x: no $w left on device\" >&2; done; exit 1");
         assert_eq!(full.matches("no space left").count(), 1, "{full}");
         assert!(full.contains("SEEDLING_CACHE") && !full.contains("try again"), "{full}");
-        assert!(failure("echo refused >&2; exit 1").ends_with("failed: refused\nhint: try again"));
+        assert!(failed("echo refused >&2; exit 1").ends_with("failed: refused\nhint: try again"));
     }
 }

@@ -3,16 +3,19 @@
 
 use crate::bill::Group;
 use crate::build::UNFINISHED;
-use crate::error::{At, ReleaseError, output};
-use crate::progress::Progress;
+use crate::error::{At, ReleaseError, output, output_telling};
+use crate::progress::{Plan, Progress};
 use crate::retry::retrying;
 use crate::toolchain::{GO, Toolchain};
 use crate::tree::hex;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const HINT: &str = "the module proxy may be slow or lack a version; run `seedling release build` again, it goes on where it stopped";
+
+const TELL_EVERY: Duration = Duration::from_secs(30);
 
 /// Version of a module as go.mod requires it.
 pub fn required(go_mod: &str, module: &str) -> Option<String> {
@@ -37,39 +40,68 @@ fn link_flags(group: &Group, version: &str) -> String {
     format!("-s -w{stamps}")
 }
 
-/// Builds the group unless it is there; returns the folder with its programs.
+/// The folder that holds a group's programs once they are built.
+pub fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf, ReleaseError> {
+    let flags = link_flags(group, &version(source, group.dir, group.module)?);
+    let key = key(&source.join(group.dir), group, &flags)?;
+    Ok(cache.join("go").join(format!("{}-{}", group.dir, &key[..16])))
+}
+
+/// Builds the group into its place, and says how far it is.
 pub fn build(
     go: &Toolchain,
     source: &Path,
     cache: &Path,
     group: &Group,
+    plan: &Plan,
     progress: &Progress,
-) -> Result<PathBuf, ReleaseError> {
+) -> Result<(), ReleaseError> {
     let dir = source.join(group.dir);
     let version = version(source, group.dir, group.module)?;
     let flags = link_flags(group, &version);
-    let done = cache.join("go").join(format!("{}-{}", group.dir, &key(&dir, group, &flags)?[..16]));
-    if done.exists() {
-        return Ok(done);
-    }
-    progress.step(format!("{} {version}: building {}", group.dir, names(group)));
+    let done = place(source, cache, group)?;
+    let start = Instant::now();
+    let tell = |share: f64| {
+        let left = plan.left(share, start.elapsed());
+        progress.step(format!("payload: {} {version} ({}): {left}", group.dir, names(group)));
+    };
+    tell(0.0);
     let parent = cache.join("go");
     let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&parent).at(&parent)?;
+    let packages = group.programs.iter().map(|(_, package)| package);
     retrying(progress, group.dir, || {
+        let all =
+            output(go.command(&dir).args(["list", "-deps"]).args(packages.clone()), HINT)?.lines().count();
         let mut command = go.command(&dir);
+        // The linker drops debug information; not making it first saves a fifth of the time.
         command
-            .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o"])
-            .arg(temporary.path());
-        output(command.args(group.programs.iter().map(|(_, package)| package)), HINT)
+            .args([
+                "build",
+                "-v",
+                "-trimpath",
+                "-buildvcs=false",
+                "-gcflags=all=-dwarf=false",
+                "-ldflags",
+                &flags,
+                "-o",
+            ])
+            .arg(temporary.path())
+            .args(packages.clone());
+        let (mut built, mut told) = (0, Instant::now());
+        output_telling(&mut command, HINT, |line| {
+            built += usize::from(!line.starts_with("go: "));
+            if told.elapsed() > TELL_EVERY {
+                told = Instant::now();
+                tell(built as f64 / all.max(1) as f64);
+            }
+        })
     })?;
     for (name, package) in group.programs {
         let built = temporary.path().join(go_name(package, group.dir));
         fs::rename(&built, temporary.path().join(name)).at(&built)?;
     }
     fs::rename(temporary.keep(), &done).at(&done)?;
-    progress.step(format!("{} {version}: built", group.dir));
-    remove_older(&parent, group.dir, &done)?;
-    Ok(done)
+    remove_older(&parent, group.dir, &done)
 }
 
 /// The name `go build` gives a program: the last word of its path that is not a major version.
