@@ -137,15 +137,15 @@ pub async fn run(
     rest_minutes: u32,
 ) -> Result<(Run, Option<Rest>)> {
     let lab = format!("{PREFIX}{}-{number}", contestant.name());
-    let outcome = async {
+    let outcome: Result<_> = async {
         let run = grow(field, contestant, &lab).await?;
         if rest_minutes == 0 {
             return Ok((run, None));
         }
         let rest = rest::measure(contestant, &field.labs.open(&lab)?, rest_minutes).await;
         Ok((run, Some(rest)))
-    };
-    let outcome = outcome.await;
+    }
+    .await;
     let log = field.logs.join(format!("{lab}.log"));
     let outcome = outcome.with_context(|| format!("{lab}; its log is {}", log.display()));
     remove_labs(&field.labs).await?;
