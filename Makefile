@@ -49,9 +49,9 @@ e2e: release ## a real bring-up, asserted by asking the real components
 fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)
 	@scripts/fuzz.sh
 
-bench: release ## bring-up times of Seedling and of kubeadm on the same machines
+bench: release ## Seedling and kubeadm on the same machines: bring-ups and cost at rest (BENCH="--report docs/reports": as committed)
 	$(CARGO) build $(FLAGS) --bin bench
-	$(TARGET)/bench
+	$(TARGET)/bench $(BENCH)
 
 conformance: release ## the real Kubernetes conformance suite on a lab (CONFORMANCE="--tenth today" for a share)
 	$(CARGO) build $(FLAGS) --bin conformance

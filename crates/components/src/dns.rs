@@ -105,7 +105,12 @@ fn pod(p: &DnsParams) -> Value {
                 {"name": "dns", "containerPort": PORT, "protocol": "UDP"},
                 {"name": "dns-tcp", "containerPort": PORT, "protocol": "TCP"},
             ],
-            "readinessProbe": {"httpGet": {"path": "/ready", "port": READY}, "periodSeconds": 1, "timeoutSeconds": 3},
+            // Quick until it is ready, then seldom.
+            "startupProbe": {
+                "httpGet": {"path": "/ready", "port": READY},
+                "periodSeconds": 1, "timeoutSeconds": 3, "failureThreshold": 1800,
+            },
+            "readinessProbe": {"httpGet": {"path": "/ready", "port": READY}, "periodSeconds": 5, "timeoutSeconds": 3},
             "livenessProbe": {
                 "httpGet": {"path": "/health", "port": HEALTH},
                 "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6,
@@ -133,8 +138,8 @@ mod tests {
         let find = |kind: &str| objects.iter().find(|o| o["kind"] == kind).unwrap();
         assert_eq!(find("Service")["spec"]["clusterIP"], "172.30.0.10");
         let container = &find("DaemonSet")["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!(container["readinessProbe"]["periodSeconds"], 1);
-        assert!(container["readinessProbe"].get("initialDelaySeconds").is_none());
+        assert_eq!(container["startupProbe"]["periodSeconds"], 1);
+        assert!(container["startupProbe"].get("initialDelaySeconds").is_none());
         let corefile = find("ConfigMap")["data"]["Corefile"].as_str().unwrap();
         for plugin in
             ["errors", "health", "ready", "kubernetes cluster.local", "forward .", "cache", "reload"]

@@ -1,8 +1,8 @@
 //! etcd: the bootstrap member's pod, the masters' pod, and the config file a joining member starts with.
 
 use crate::pod::{
-    Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe, resources_volume,
-    seedling_mount, seedling_volume,
+    Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe, ready_when,
+    resources_volume, seedling_mount, seedling_volume,
 };
 use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
@@ -86,7 +86,7 @@ pub fn config(
 fn container(release: &ReleaseInfo, place: Place, command: Value) -> Result<Value, MissingComponent> {
     let f = files(place);
     let env = |name: &str, value: String| json!({"name": name, "value": value});
-    Ok(json!({
+    let mut container = json!({
         "name": "etcd",
         "image": release.image("etcd")?,
         "imagePullPolicy": "IfNotPresent",
@@ -102,9 +102,11 @@ fn container(release: &ReleaseInfo, place: Place, command: Value) -> Result<Valu
             mount("resources", RESOURCES, true),
             mount("data", paths::ETCD_DATA, false),
         ],
-        "readinessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/readyz", 1, 3),
         "livenessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 10, 6),
-    }))
+    });
+    // It may wait for its turn before it becomes etcd, and as a learner: no reason to kill it.
+    ready_when(&mut container, "HTTP", ports::ETCD_METRICS, "/readyz", 3);
+    Ok(container)
 }
 
 /// The one-member cluster that everything grows from. Its config file lies beside its certificates.
@@ -146,8 +148,6 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
         config_flag(JOIN_DIR)
     ]);
     let mut etcd = container(release, Place::Master, command)?;
-    // It waits its turn before it becomes etcd: no reason to kill it.
-    etcd["startupProbe"] = probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 1, 1800);
     if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
         mounts.extend([mount("join", JOIN_DIR, false), seedling_mount(), journal_mount()]);
     }

@@ -3,7 +3,7 @@
 use crate::ClusterConfig;
 use crate::pod::{
     FileRow, Place, RESOURCES, StaticPod, file_flags, flags, journal_mount, journal_volume, mount, probe,
-    resources_volume, seedling_mount, seedling_volume,
+    ready_when, resources_volume, seedling_mount, seedling_volume,
 };
 use seedling_types::api::SHUTDOWN_DELAY;
 use seedling_types::names::NS_KAS;
@@ -133,8 +133,7 @@ pub fn pod(
     });
     let mut volumes = vec![resources_volume(place, POD_CONFIGMAP)];
     if place == Place::Master {
-        container["readinessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/readyz", 1, 2);
-        container["startupProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez", 1, 1800);
+        ready_when(&mut container, "HTTPS", ports::API, "/readyz", 2);
         container["livenessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez?exclude=etcd", 10, 3);
         // Beside a learner the server would exit after 20 s and fall into crash back-off.
         container["command"] = json!([

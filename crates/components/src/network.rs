@@ -140,8 +140,12 @@ fn flannel(p: &NetworkParams) -> Value {
                 "command": ["/usr/bin/seedling", "operator", "network-check"],
                 "env": check_env,
                 "ports": [{"name": "report", "containerPort": ports::NETWORK_CHECK, "hostPort": ports::NETWORK_CHECK}],
+                // Quick until the node's network first works, then seldom.
+                "startupProbe": {
+                    "httpGet": {"path": "/readyz", "port": ports::NETWORK_CHECK}, "periodSeconds": 1, "failureThreshold": 1800,
+                },
                 "readinessProbe": {
-                    "httpGet": {"path": "/readyz", "port": ports::NETWORK_CHECK}, "periodSeconds": 1, "failureThreshold": 5,
+                    "httpGet": {"path": "/readyz", "port": ports::NETWORK_CHECK}, "periodSeconds": 5, "failureThreshold": 2,
                 },
                 "volumeMounts": [
                     {"name": "run", "mountPath": "/run/flannel", "readOnly": true},

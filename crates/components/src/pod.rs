@@ -127,7 +127,7 @@ impl Controller {
             "volumeMounts": [mount("resources", RESOURCES, true)],
         });
         if place == Place::Master {
-            container["readinessProbe"] = probe("HTTPS", "127.0.0.1", self.port, "/healthz", 1, 3);
+            ready_when(&mut container, "HTTPS", self.port, "/healthz", 3);
             container["livenessProbe"] = probe("HTTPS", "127.0.0.1", self.port, "/healthz", 10, 6);
         }
         let (name, namespace) = match place {
@@ -160,6 +160,15 @@ fn collect_seldom(container: &mut Value) {
 /// Manifests are written as YAML, for the people who look into the directory.
 pub fn to_yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// Ready when this loopback port says so: asked every second until it first does, then every five, as upstream does.
+///
+/// Each question is a new connection, for TLS a handshake; a program that ends is known without one.
+pub fn ready_when(container: &mut Value, scheme: &str, port: u16, path: &str, failures: u32) {
+    // The first good answer lets the kubelet ask for readiness at once, not only a period later.
+    container["startupProbe"] = probe(scheme, "127.0.0.1", port, path, 1, 1800);
+    container["readinessProbe"] = probe(scheme, "127.0.0.1", port, path, 5, failures);
 }
 
 /// An HTTPS or HTTP probe of a loopback or host-network port.

@@ -175,6 +175,10 @@ impl Lab {
     pub fn helper_events(&self) -> PathBuf {
         self.dir.join("helper-events.jsonl")
     }
+    /// What runs as this lab's helper.
+    pub fn helper_pids(&self) -> Vec<i32> {
+        crate::helper::find(&self.helper_config()).iter().map(|process| process.pid).collect()
+    }
     pub(crate) fn helper_ready(&self) -> PathBuf {
         self.dir.join("helper.ready")
     }

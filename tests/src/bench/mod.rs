@@ -1,6 +1,7 @@
-//! Bring-up times, side by side: Seedling, and kubeadm with joins one after the other and all at once.
+//! Side by side: Seedling, and kubeadm with its defaults and with our settings, joins one after the other and all at once. How long a
+//! bring-up takes and what it costs, and what the grown cluster costs at rest.
 //!
-//! In: a release in the cache. Out: raw runs, and a report of their medians. Every contestant gets the same machines (three
+//! In: a release in the cache. Out: raw runs, and reports of their medians. Every contestant gets the same machines (three
 //! masters from one node image, the same containerd and the same images, already on their disks), boots them from the same
 //! helper, and is watched by the same code; the clock starts when the helper listens and the machines are switched on.
 
@@ -9,12 +10,17 @@ pub mod create;
 mod kubeadm;
 mod observe;
 mod ours;
+mod processes;
 mod report;
+mod rest;
+mod rest_report;
 mod usage;
 
 pub use conditions::Conditions;
 pub use kubeadm::store::Store;
 pub use report::Report;
+pub use rest::Rest;
+pub use rest_report::RestReport;
 
 use anyhow::{Context, Result};
 use observe::{Cluster, Milestones};
@@ -30,24 +36,61 @@ const PREFIX: &str = "bench-up-";
 const SWITCH_ON: &str = "helper listens";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     Ours,
-    /// kubeadm, masters joining one after the other, as its documentation says.
-    Serial,
-    /// kubeadm, masters joining at the same time.
-    Parallel,
+    /// Its defaults, masters joining one after the other, as its documentation says
+    KubeadmSerial,
+    /// Its defaults, masters joining at the same time
+    KubeadmParallel,
+    /// Our settings, one after the other
+    KubeadmTunedSerial,
+    /// Our settings, at the same time
+    KubeadmTunedParallel,
 }
 
 impl Contestant {
-    pub const ALL: [Self; 3] = [Self::Ours, Self::Serial, Self::Parallel];
+    pub const ALL: [Self; 5] = [
+        Self::Ours,
+        Self::KubeadmSerial,
+        Self::KubeadmParallel,
+        Self::KubeadmTunedSerial,
+        Self::KubeadmTunedParallel,
+    ];
 
+    /// Of its labs: short, since the kernel's names for networks are.
     fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
-            Self::Serial => "serial",
-            Self::Parallel => "parallel",
+            Self::KubeadmSerial => "serial",
+            Self::KubeadmParallel => "parallel",
+            Self::KubeadmTunedSerial => "tuned-serial",
+            Self::KubeadmTunedParallel => "tuned-parallel",
         }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Ours => "seedling",
+            Self::KubeadmSerial => "kubeadm, serial joins",
+            Self::KubeadmParallel => "kubeadm, parallel joins",
+            Self::KubeadmTunedSerial => "kubeadm tuned, serial joins",
+            Self::KubeadmTunedParallel => "kubeadm tuned, parallel joins",
+        }
+    }
+
+    fn tuned(self) -> bool {
+        matches!(self, Self::KubeadmTunedSerial | Self::KubeadmTunedParallel)
+    }
+
+    fn parallel(self) -> bool {
+        matches!(self, Self::KubeadmParallel | Self::KubeadmTunedParallel)
+    }
+
+    /// How masters joined makes no difference once they have.
+    pub fn rests(self) -> bool {
+        self == Self::Ours || self.parallel()
     }
 }
 
@@ -77,16 +120,32 @@ pub struct Run {
     pub commands_ended: f64,
     /// Of all machines of the lab, until everything worked.
     pub cpu_seconds: f64,
+    pub cpu_seconds_per_node: BTreeMap<String, f64>,
+    /// Of what still ran then, by program.
+    pub cpu_seconds_per_program: BTreeMap<String, f64>,
     /// Of everything else on this machine in the same time, the helper and this program included.
     pub other_cpu_seconds: f64,
     /// Working set in bytes: without page cache that could be dropped at once.
     pub peak_memory_per_node: BTreeMap<String, u64>,
 }
 
-/// Grows a cluster, watches it, removes it.
-pub async fn run(field: &Field, contestant: Contestant, number: usize) -> Result<Run> {
+/// Grows a cluster, watches it, and removes it; before that, lets it rest for so many minutes.
+pub async fn run(
+    field: &Field,
+    contestant: Contestant,
+    number: usize,
+    rest_minutes: u32,
+) -> Result<(Run, Option<Rest>)> {
     let lab = format!("{PREFIX}{}-{number}", contestant.name());
-    let outcome = grow(field, contestant, &lab).await;
+    let outcome: Result<_> = async {
+        let run = grow(field, contestant, &lab).await?;
+        if rest_minutes == 0 {
+            return Ok((run, None));
+        }
+        let rest = rest::measure(contestant, &field.labs.open(&lab)?, rest_minutes).await;
+        Ok((run, Some(rest)))
+    }
+    .await;
     let log = field.logs.join(format!("{lab}.log"));
     let outcome = outcome.with_context(|| format!("{lab}; its log is {}", log.display()));
     remove_labs(&field.labs).await?;
@@ -99,9 +158,9 @@ async fn grow(field: &Field, contestant: Contestant, lab: &str) -> Result<Run> {
             let (cluster, growth) = ours::switch_on(field, lab).await?;
             watch(contestant, cluster, growth.ended()).await
         }
-        Contestant::Serial | Contestant::Parallel => {
-            let (cluster, growth) = kubeadm::switch_on(field, lab).await?;
-            watch(contestant, cluster, growth.grow(contestant == Contestant::Parallel)).await
+        _ => {
+            let (cluster, growth) = kubeadm::switch_on(field, lab, contestant.tuned()).await?;
+            watch(contestant, cluster, growth.grow(contestant.parallel())).await
         }
     }
 }
@@ -116,13 +175,13 @@ async fn watch(
     let watched = async {
         let milestones = cluster.until_everything_works().await?;
         let busy = usage::machine_cpu_seconds() - busy_before;
-        anyhow::Ok((milestones, busy))
+        anyhow::Ok((milestones, busy, usage::by_program(&cluster.lab)))
     };
     let grown = async {
         growth.await?;
         Ok(since(clock))
     };
-    let ((milestones, busy), commands_ended) = tokio::try_join!(watched, grown)?;
+    let ((milestones, busy, programs), commands_ended) = tokio::try_join!(watched, grown)?;
     let Milestones { first_readyz, three_voters, everything_works, usage } = milestones;
     Ok(Run {
         contestant,
@@ -131,6 +190,8 @@ async fn watch(
         everything_works,
         commands_ended,
         cpu_seconds: rounded(usage.cpu_seconds),
+        cpu_seconds_per_node: usage.cpu_per_node.into_iter().map(|(node, s)| (node, rounded(s))).collect(),
+        cpu_seconds_per_program: programs,
         other_cpu_seconds: rounded((busy - usage.cpu_seconds).max(0.0)),
         peak_memory_per_node: usage.peak_memory,
     })

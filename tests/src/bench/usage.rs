@@ -1,5 +1,6 @@
 //! Processor time and memory: of a lab from its control groups, of the whole machine from /proc/stat.
 
+use super::{processes, rounded};
 use seedling_lab::Lab;
 use seedling_machines::cgroup;
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     pub cpu_seconds: f64,
+    pub cpu_per_node: BTreeMap<String, f64>,
     pub peak_memory: BTreeMap<String, u64>,
 }
 
@@ -15,11 +17,21 @@ impl Usage {
     pub fn sample(&mut self, lab: &Lab) {
         self.cpu_seconds = cgroup::usage(&cgroup::path_of(lab.name(), "")).cpu_seconds.max(self.cpu_seconds);
         for machine in lab.machines() {
-            let now = cgroup::usage(&machine.cgroup()).memory_bytes;
+            let now = cgroup::usage(&machine.cgroup());
+            let cpu = self.cpu_per_node.entry(machine.name.clone()).or_default();
+            *cpu = now.cpu_seconds.max(*cpu);
             let peak = self.peak_memory.entry(machine.name).or_default();
-            *peak = now.max(*peak);
+            *peak = now.memory_bytes.max(*peak);
         }
     }
+}
+
+/// What runs on the lab's machines and in its helper has used so far. What has ended is not in it.
+pub fn by_program(lab: &Lab) -> BTreeMap<String, f64> {
+    let mut pids = lab.helper_pids();
+    lab.machines().iter().for_each(|machine| pids.extend(cgroup::processes(&machine.cgroup())));
+    let used = processes::between(&processes::Table::new(), &processes::table(&pids));
+    used.into_iter().map(|(name, used)| (name, rounded(used.cpu_seconds))).collect()
 }
 
 /// Since this machine was started, all processors together.

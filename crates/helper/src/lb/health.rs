@@ -1,5 +1,14 @@
-//! The decisions: what a health check means for a backend, and which backends a connection may go to.
+//! The decisions: what a health check means for a backend, when the next one is due, and which backends a connection may go to.
 
+use std::time::Duration;
+
+/// From the end of a health check to the next one, while anything may change.
+const QUICK: Duration = Duration::from_millis(200);
+/// The same for a backend that was ready all the time lately. A check costs an API server more than most requests do, and a cluster is
+/// at rest most of its life. Short enough that one that leaves is known to in the first third of its shutdown delay.
+const SETTLED: Duration = Duration::from_millis(500);
+/// Checks in a row after which a backend counts as settled: some ten seconds.
+const SETTLES_AFTER: u32 = 50;
 /// Checks in a row that must fail before a backend is down, where one failure proves nothing.
 const FALL: u32 = 2;
 /// Checks in a row without an answer (at 1 s each, if it hangs) after which a backend that still accepts connections
@@ -48,6 +57,8 @@ pub enum Usable {
 pub struct Health {
     pub usable: Usable,
     failures: u32,
+    /// In a row.
+    successes: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +82,13 @@ impl Health {
             Seen::Silent(_) if failures < FROZEN => (Usable::LastResort, failures, false),
             Seen::Silent(_) => (Usable::Down, failures, true),
         };
-        Step { health: Health { usable, failures }, cut }
+        let successes = if *seen == Seen::Ready { self.successes.saturating_add(1) } else { 0 };
+        Step { health: Health { usable, failures, successes }, cut }
+    }
+
+    /// Until the next check.
+    pub fn pause(self) -> Duration {
+        if self.successes < SETTLES_AFTER { QUICK } else { SETTLED }
     }
 }
 

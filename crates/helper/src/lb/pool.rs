@@ -16,8 +16,6 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
-/// From the end of a health check to the next one.
-const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// On one network a SYN is answered by the kernel in microseconds, however busy the machine is; slower means gone.
 const DIAL: Duration = Duration::from_millis(500);
 
@@ -106,7 +104,8 @@ impl Pool {
         Ok(stream)
     }
 
-    fn record(&self, index: usize, seen: &Seen) {
+    /// `stayed`: when it was last asked and said nothing of leaving. Returns the pause until the next check.
+    fn record(&self, index: usize, seen: &Seen, stayed: Instant) -> Duration {
         let before = self.health.borrow()[index];
         let step = before.after(seen);
         let backend = &self.backends[index];
@@ -114,7 +113,7 @@ impl Pool {
             backend.cut.send_replace(());
         }
         backend.leaving.send_if_modified(|since| {
-            let now = leaving_since(*since, seen, Instant::now());
+            let now = leaving_since(*since, seen, stayed, Instant::now());
             std::mem::replace(since, now) != now
         });
         self.health.send_if_modified(|health| {
@@ -127,6 +126,7 @@ impl Pool {
             tracing::info!(port, host, healthy, reason, "backend changed");
             self.context.events.send(HelperEventKind::Backend { port, host, healthy, reason });
         }
+        step.health.pause()
     }
 
     pub(super) fn log_connection(&self, remote: Ipv4Addr, backend: Option<&str>) {
@@ -148,9 +148,14 @@ impl Pool {
 pub(super) async fn watch(pool: Arc<Pool>, index: usize, tls: TlsConnector) {
     let backend = &pool.backends[index];
     let mut prober = probe::Prober::new(backend.address, pool.service.health, tls);
+    let mut stayed = Instant::now();
     loop {
+        let asked = Instant::now();
         let seen = prober.check().await;
-        pool.record(index, &seen);
-        let _ = timeout(CHECK_INTERVAL, backend.check_now.notified()).await;
+        if matches!(seen, Seen::Ready | Seen::NotReady(_)) {
+            stayed = asked;
+        }
+        let pause = pool.record(index, &seen, stayed);
+        let _ = timeout(pause, backend.check_now.notified()).await;
     }
 }

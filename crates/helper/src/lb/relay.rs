@@ -16,16 +16,18 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// Before the end of the delay, counted from the check that saw the server leave: enough for one late check on a busy machine.
-const SHUT_BEFORE: Duration = Duration::from_millis(900);
+/// Before the end of the delay, counted from the earliest time at which the server can have begun to leave, so that a late check does
+/// not matter. Enough for what passed just before the gate shut to be seen by a busy server.
+const SHUT_BEFORE: Duration = Duration::from_millis(600);
 /// A server that has not ended by then has another delay than ours: its clients must not wait for it.
 const OPEN_AGAIN: Duration = Duration::from_secs(2);
 
-/// Since when a backend is known to leave; only an answer that it is ready takes that back.
-pub fn leaving_since(since: Option<Instant>, seen: &Seen, now: Instant) -> Option<Instant> {
+/// The earliest time at which a backend that leaves can have begun to: when it last answered without a word of it (`stayed`), but a server
+/// that still answers has not left longer ago than its delay. Only an answer that it is ready takes that back.
+pub fn leaving_since(since: Option<Instant>, seen: &Seen, stayed: Instant, now: Instant) -> Option<Instant> {
     match seen {
         Seen::Ready => None,
-        Seen::Leaving => since.or(Some(now)),
+        Seen::Leaving => since.or(Some(now.checked_sub(SHUTDOWN_DELAY).map_or(stayed, |e| e.max(stayed)))),
         _ => since,
     }
 }
@@ -120,21 +122,25 @@ mod tests {
         let start = Instant::now();
         let shut = |millis| withheld(Some(start), start + Duration::from_millis(millis)).is_some();
         assert!(withheld(None, start).is_none());
-        let table = [(0, false), (1000, false), (1100, true), (2000, true), (3900, true), (4000, false)];
+        let table = [(0, false), (1300, false), (1400, true), (2000, true), (3900, true), (4000, false)];
         for (millis, expected) in table {
             assert_eq!(shut(millis), expected, "{millis} ms after");
         }
     }
 
     #[test]
-    fn leaving_counts_from_the_first_word_of_it() {
-        let start = Instant::now();
-        let later = start + Duration::from_secs(1);
-        let first = leaving_since(None, &Seen::Leaving, start);
-        assert_eq!(first, Some(start));
-        assert_eq!(leaving_since(first, &Seen::Leaving, later), Some(start));
-        assert_eq!(leaving_since(first, &Seen::Refused, later), Some(start), "the listener closed");
-        assert_eq!(leaving_since(first, &Seen::Ready, later), None);
-        assert_eq!(leaving_since(None, &Seen::NotReady("500: etcd".into()), later), None);
+    fn leaving_counts_from_when_it_may_have_begun() {
+        let stayed = Instant::now();
+        let later = stayed + Duration::from_millis(500);
+        let first = leaving_since(None, &Seen::Leaving, stayed, later);
+        assert_eq!(first, Some(stayed));
+        let again = later + Duration::from_millis(200);
+        assert_eq!(leaving_since(first, &Seen::Leaving, stayed, again), first);
+        assert_eq!(leaving_since(first, &Seen::Refused, stayed, again), first, "the listener closed");
+        assert_eq!(leaving_since(first, &Seen::Ready, again, again), None);
+        assert_eq!(leaving_since(None, &Seen::NotReady("500: etcd".into()), again, again), None);
+        let silent_before = stayed + Duration::from_secs(9);
+        let earliest = silent_before.checked_sub(SHUTDOWN_DELAY);
+        assert_eq!(leaving_since(None, &Seen::Leaving, stayed, silent_before), earliest);
     }
 }

@@ -55,6 +55,20 @@ fn health() {
 }
 
 #[test]
+fn only_a_backend_that_stays_ready_is_asked_less_often() {
+    let after = |checks: String| {
+        checks.chars().fold(Health::default(), |health, letter| health.after(&seen(letter)).health).pause()
+    };
+    let settled = "r".repeat(SETTLES_AFTER as usize);
+    assert_eq!(after(settled.clone()), SETTLED);
+    assert_eq!(after(settled[1..].into()), QUICK);
+    for letter in "nlxus".chars() {
+        assert_eq!(after(format!("{settled}{letter}")), QUICK, "{letter}");
+        assert_eq!(after(format!("{settled}{letter}r")), QUICK, "{letter}, and ready again");
+    }
+}
+
+#[test]
 fn choice() {
     let state = |letters: &str| -> Vec<Health> {
         letters
@@ -65,7 +79,7 @@ fn choice() {
                     'L' => Usable::LastResort,
                     _ => Usable::Down,
                 },
-                failures: 0,
+                ..Health::default()
             })
             .collect()
     };

@@ -41,18 +41,25 @@ pub async fn apply(client: &Client, manifest: &Manifest, mode: Mode) -> Result<A
     Ok(Applied { generation, rolled_out: mode != Mode::Updating || rolled_out(&live) })
 }
 
-/// bootkube has just created the same CRDs; to write one again costs the API server more than all other manifests together,
-/// since it compiles every rule in it and publishes its schema anew.
+/// To apply what is there already costs the API server many times what reading it does. bootkube has just created the same CRDs, and to
+/// write one again costs more than all other manifests together, since the server compiles every rule in it and publishes its
+/// schema anew. When everything is looked at again from time to time, nearly always nothing has changed.
 async fn already_there(
     client: &Client,
     manifest: &Manifest,
     wanted: &Value,
     mode: Mode,
 ) -> Result<Option<Value>, ClusterError> {
-    if mode != Mode::Initializing || manifest.kind() != "CustomResourceDefinition" {
+    let look = match mode {
+        Mode::Initializing => manifest.kind() == "CustomResourceDefinition",
+        Mode::Updating => false,
+        Mode::Reconciling => true,
+    };
+    if !look {
         return Ok(None);
     }
-    let live = get(client, manifest.api_version(), manifest.kind(), None, manifest.name()).await?;
+    let namespace = Some(manifest.namespace()).filter(|n| !n.is_empty());
+    let live = get(client, manifest.api_version(), manifest.kind(), namespace, manifest.name()).await?;
     Ok(live.filter(|live| covers(live, wanted)))
 }
 

@@ -1,7 +1,8 @@
 //! What a kubeadm node boots with: the same containerd as ours, kubelet with kubeadm's unit, and the configs of `init` and
-//! `join`. Settings beyond kubeadm's defaults are those that nodes in containers need, and the same as ours.
+//! `join`. With its defaults, what is set beyond them is what nodes in containers need, and the same as ours; tuned, it has our settings.
 
-use super::flannel;
+use super::tuned::Tuned;
+use super::{certificates, flannel};
 use crate::bench::Field;
 use anyhow::{Context, Result};
 use rand::Rng;
@@ -21,7 +22,10 @@ pub const INIT_CONFIG: &str = "/root/init.yaml";
 /// kubeadm's default service network, and what it puts where in it.
 pub const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 pub const DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
+pub const SERVICE_NETWORK: &str = "10.96.0.0/12";
 pub const POD_NETWORK: &str = "10.244.0.0/16";
+const CERTIFICATES: &str = "/etc/kubernetes/pki";
+const PATCHES: &str = "/etc/kubernetes/patches";
 
 /// Given to both sides of a join.
 pub struct Secrets {
@@ -49,15 +53,24 @@ pub fn write(
     domain: &ClusterDomain,
     field: &Field,
     secrets: &Secrets,
+    tuned: Option<&Tuned>,
 ) -> Result<()> {
     std::fs::create_dir_all(assets)?;
-    let common = common(domain, field)?;
+    let common = common(domain, field, tuned)?;
+    let version = &field.release.kubernetes_version;
+    let inits: Vec<_> =
+        inventory.hosts.iter().map(|host| init_config(host, domain, version, secrets, tuned)).collect();
+    let mut certificates = match tuned {
+        Some(_) => certificates::make(&field.release_dir.join("bin/kubeadm"), &inits)?,
+        None => vec![Vec::new(); inits.len()],
+    };
     for (index, host) in inventory.hosts.iter().enumerate() {
         let mut config = common.clone();
+        config.storage.files.append(&mut certificates[index]);
         if index == 0 {
-            let init = init_config(host, domain, &field.release.kubernetes_version, secrets);
-            let flannel = flannel::manifests(field.release.image("flannel")?);
-            config.storage.files.push(File::inline(INIT_CONFIG, 0o600, init));
+            let api = tuned.map(|_| domain.api());
+            let flannel = flannel::manifests(field.release.image("flannel")?, api.as_deref());
+            config.storage.files.push(File::inline(INIT_CONFIG, 0o600, &inits[0]));
             config.storage.files.push(File::inline(flannel::PATH, 0o644, flannel));
         }
         write_atomic(&assets.join(format!("nodes/{}.ign", host.name)), serde_json::to_vec(&config)?, 0o600)?;
@@ -71,7 +84,7 @@ pub fn write(
     Ok(())
 }
 
-fn common(domain: &ClusterDomain, field: &Field) -> Result<Config> {
+fn common(domain: &ClusterDomain, field: &Field, tuned: Option<&Tuned>) -> Result<Config> {
     let params =
         NodeParams { domain, release: &field.release, cluster_dns: DNS.into(), pod_networks: vec![] };
     let fetched = |name: &str, sha512: &str| {
@@ -80,15 +93,20 @@ fn common(domain: &ClusterDomain, field: &Field) -> Result<Config> {
     };
     let path = field.release_dir.join("bin/kubeadm");
     let kubeadm = std::fs::read(&path).with_context(|| path.display().to_string())?;
-    let files = vec![
+    let mut files = vec![
         fetched("kubeadm", &hex(&Sha512::digest(kubeadm))),
         fetched("kubelet", &field.release.binary("kubelet")?.sha512),
         fetched("kubectl", &field.release.binary("kubectl")?.sha512),
     ];
-    let kubelet = Unit {
-        dropins: vec![Dropin { name: "10-kubeadm.conf".into(), contents: KUBELET_DROPIN.into() }],
-        ..Unit::new("kubelet.service", false, KUBELET_UNIT)
-    };
+    let mut dropins = vec![Dropin { name: "10-kubeadm.conf".into(), contents: KUBELET_DROPIN.into() }];
+    if let Some(tuned) = tuned {
+        let patch = |(name, patch): &(String, Value)| {
+            File::inline(format!("{PATCHES}/{name}"), 0o644, patch.to_string())
+        };
+        files.extend(tuned.patches.iter().map(patch));
+        dropins.push(Dropin { name: "20-tuned.conf".into(), contents: "[Service]\nRestartSec=1\n".into() });
+    }
+    let kubelet = Unit { dropins, ..Unit::new("kubelet.service", false, KUBELET_UNIT) };
     let ours =
         Config { storage: Storage { files }, systemd: Systemd { units: vec![kubelet] }, ..Config::default() };
     Ok(container_runtime(&params)?.merge(ours))
@@ -119,54 +137,83 @@ ExecStart=
 ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
 ";
 
-fn init_config(host: &Host, domain: &ClusterDomain, version: &str, secrets: &Secrets) -> String {
-    documents(&[
-        json!({
-            "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
-            "nodeRegistration": registration(&host.name),
-            "localAPIEndpoint": endpoint(host.address),
-            "certificateKey": secrets.certificate_key,
-            "bootstrapTokens": [{
-                "token": secrets.token, "groups": ["system:bootstrappers:kubeadm:default-node-token"],
-                "usages": ["signing", "authentication"],
-            }],
-        }),
-        json!({
-            "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
-            "kubernetesVersion": version,
-            "controlPlaneEndpoint": format!("{}:{}", domain.api(), ports::API),
-            "networking": {"podSubnet": POD_NETWORK},
-        }),
-        json!({
-            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-            "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false,
-            "localStorageCapacityIsolation": false,
-            "evictionHard": {
-                "memory.available": "50Mi", "nodefs.available": "200Mi", "nodefs.inodesFree": "1%",
-                "imagefs.available": "200Mi",
-            },
-            "imageGCHighThresholdPercent": 100,
-        }),
-        json!({
-            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-            "mode": "nftables", "conntrack": {"maxPerCore": 0, "min": 0},
-        }),
-    ])
+fn init_config(
+    host: &Host,
+    domain: &ClusterDomain,
+    version: &str,
+    secrets: &Secrets,
+    tuned: Option<&Tuned>,
+) -> String {
+    let mut init = json!({
+        "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
+        "nodeRegistration": registration(&host.name),
+        "localAPIEndpoint": endpoint(host.address),
+        "bootstrapTokens": [{
+            "token": secrets.token, "groups": ["system:bootstrappers:kubeadm:default-node-token"],
+            "usages": ["signing", "authentication"],
+        }],
+    });
+    let mut cluster = json!({
+        "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
+        "kubernetesVersion": version,
+        "certificatesDir": CERTIFICATES,
+        "controlPlaneEndpoint": format!("{}:{}", domain.api(), ports::API),
+        "networking": {"podSubnet": POD_NETWORK, "serviceSubnet": SERVICE_NETWORK},
+    });
+    let mut kubelet = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+        "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false,
+        "localStorageCapacityIsolation": false,
+        "evictionHard": {
+            "memory.available": "50Mi", "nodefs.available": "200Mi", "nodefs.inodesFree": "1%",
+            "imagefs.available": "200Mi",
+        },
+        "imageGCHighThresholdPercent": 100,
+    });
+    let mut kube_proxy = json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+        "mode": "nftables", "conntrack": {"maxPerCore": 0, "min": 0},
+    });
+    match tuned {
+        Some(tuned) => {
+            init["patches"] = json!({"directory": PATCHES});
+            merge(&mut cluster, &tuned.cluster);
+            kubelet = tuned.kubelet.clone();
+            kube_proxy = tuned.kube_proxy.clone();
+        }
+        None => init["certificateKey"] = json!(secrets.certificate_key),
+    }
+    documents(&[init, cluster, kubelet, kube_proxy])
 }
 
-pub fn join_config(machine: &Machine, spec: &LabSpec, secrets: &Secrets, ca_hash: &str) -> Result<String> {
+fn merge(base: &mut Value, more: &Value) {
+    if let (Value::Object(base), Value::Object(more)) = (base, more) {
+        base.extend(more.clone());
+    }
+}
+
+pub fn join_config(
+    machine: &Machine,
+    spec: &LabSpec,
+    secrets: &Secrets,
+    ca_hash: &str,
+    tuned: bool,
+) -> Result<String> {
     let host = spec.inventory.by_name(&machine.name).context("a machine without a host")?;
-    Ok(documents(&[json!({
+    let mut join = json!({
         "apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
         "nodeRegistration": registration(&host.name),
         "discovery": {"bootstrapToken": {
             "apiServerEndpoint": format!("{}:{}", spec.cluster_domain.api(), ports::API),
             "token": secrets.token, "caCertHashes": [ca_hash],
         }},
-        "controlPlane": {
-            "localAPIEndpoint": endpoint(host.address), "certificateKey": secrets.certificate_key,
-        },
-    })]))
+        "controlPlane": {"localAPIEndpoint": endpoint(host.address)},
+    });
+    match tuned {
+        true => join["patches"] = json!({"directory": PATCHES}),
+        false => join["controlPlane"]["certificateKey"] = json!(secrets.certificate_key),
+    }
+    Ok(documents(&[join]))
 }
 
 fn registration(name: &str) -> Value {

@@ -2,6 +2,7 @@
 //! no `flannel` CNI plugin, whose whole work is to copy the node's range into a bridge's config: a container does that.
 
 use super::files::{POD_NETWORK, documents};
+use seedling_types::ports;
 use serde_json::{Value, json};
 
 pub const PATH: &str = "/root/flannel.yaml";
@@ -23,7 +24,8 @@ mv /etc/cni/net.d/.new /etc/cni/net.d/10-flannel.conflist
 exec sleep 2147483647
 "#;
 
-pub fn manifests(image: &str) -> String {
+/// `api`: the name to dial instead of the Service's address, which works only once kube-proxy does. Ours dials a name.
+pub fn manifests(image: &str, api: Option<&str>) -> String {
     let meta = |name: &str| json!({"namespace": NAMESPACE, "name": name});
     documents(&[
         json!({
@@ -52,15 +54,20 @@ pub fn manifests(image: &str) -> String {
             "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta("kube-flannel-ds"),
             "spec": {
                 "selector": {"matchLabels": {"app": NAME}},
-                "template": {"metadata": {"labels": {"app": NAME}}, "spec": pod(image)},
+                "template": {"metadata": {"labels": {"app": NAME}}, "spec": pod(image, api)},
             },
         }),
     ])
 }
 
-fn pod(image: &str) -> Value {
+fn pod(image: &str, api: Option<&str>) -> Value {
     let field =
         |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let mut env = vec![field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")];
+    if let Some(api) = api {
+        env.push(json!({"name": "KUBERNETES_SERVICE_HOST", "value": api}));
+        env.push(json!({"name": "KUBERNETES_SERVICE_PORT", "value": ports::API.to_string()}));
+    }
     let host =
         |name: &str, path: &str, kind: &str| json!({"name": name, "hostPath": {"path": path, "type": kind}});
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
@@ -78,7 +85,7 @@ fn pod(image: &str) -> Value {
             {
                 "name": "kube-flannel", "image": image,
                 "command": ["flanneld", "--ip-masq", "--kube-subnet-mgr"],
-                "env": [field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")],
+                "env": env,
                 "securityContext": {"privileged": true},
                 "volumeMounts": [
                     mount("run", "/run/flannel"), mount("xtables-lock", "/run/xtables.lock"),

@@ -1,9 +1,11 @@
 //! kubeadm's highly available cluster with stacked etcd, as its documentation brings it up: `init` on the first master, a pod
 //! network, `join --control-plane` on the others. What it needs to know beforehand it knows: nobody types anything here.
 
+mod certificates;
 mod files;
 mod flannel;
 pub mod store;
+mod tuned;
 
 use super::observe::Cluster;
 use super::{Field, SWITCH_ON};
@@ -21,6 +23,7 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
+use tuned::Tuned;
 
 const NO_PROGRESS: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(50);
@@ -29,16 +32,18 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Growth {
     lab: Lab,
     secrets: Secrets,
+    tuned: bool,
     log: PathBuf,
 }
 
-pub async fn switch_on(field: &Field, name: &str) -> Result<(Cluster, Growth)> {
+pub async fn switch_on(field: &Field, name: &str, tuned: bool) -> Result<(Cluster, Growth)> {
     let domain = ClusterDomain("kubeadm.seedling.lab".into());
     let mut inventory = default_inventory(3);
     inventory.hosts.retain(|h| h.role == Role::Master);
     let assets = field.labs.assets_dir(name);
     let secrets = Secrets::new();
-    files::write(&assets, &inventory, &domain, field, &secrets)?;
+    let settings = if tuned { Some(Tuned::new(&domain, field)?) } else { None };
+    files::write(&assets, &inventory, &domain, field, &secrets, settings.as_ref())?;
 
     let mut spec = LabSpec::new(name, domain, inventory, assets, field.release_dir.clone())?;
     spec.seed_store = Some(field.kubeadm_store.dir().into());
@@ -63,21 +68,24 @@ pub async fn switch_on(field: &Field, name: &str) -> Result<(Cluster, Growth)> {
     };
     let log = field.logs.join(format!("{name}.log"));
     File::create(&log)?; // not the last benchmark's
-    Ok((cluster, Growth { lab, secrets, log }))
+    Ok((cluster, Growth { lab, secrets, tuned, log }))
 }
 
 impl Growth {
     pub async fn grow(self, parallel: bool) -> Result<()> {
         let machines = self.lab.machines();
         let (first, others) = machines.split_first().context("no machines")?;
-        let init = format!("kubeadm init --config {INIT_CONFIG} --upload-certs {QUIET} {FLAGS}");
+        // Tuned, every master has its certificates already.
+        let upload = if self.tuned { "" } else { "--upload-certs --skip-certificate-key-print" };
+        let init = format!("kubeadm init --config {INIT_CONFIG} {upload} --skip-token-print {FLAGS}");
         self.on(first, &init, "").await?;
         let apply = format!("kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f {}", flannel::PATH);
         self.on(first, &apply, "").await?;
 
         let hash = ca_hash(&fs::read_to_string(first.on_disk("/etc/kubernetes/pki/ca.crt"))?)?;
         let join = async |machine: &Machine| {
-            let config = files::join_config(machine, &self.lab.record.spec, &self.secrets, &hash)?;
+            let config =
+                files::join_config(machine, &self.lab.record.spec, &self.secrets, &hash, self.tuned)?;
             // By stdin: the config holds the token.
             let join =
                 format!("umask 077; cat >/root/join.yaml; kubeadm join --config /root/join.yaml {FLAGS}");
@@ -123,9 +131,6 @@ impl Growth {
 
 /// Nodes in containers fail checks that mean nothing there: kernel config, swap, bridge settings.
 const FLAGS: &str = "--ignore-preflight-errors=all -v=1";
-
-/// Secrets stay out of the log.
-const QUIET: &str = "--skip-token-print --skip-certificate-key-print";
 
 /// What `join` trusts: the hash of the CA's public key.
 fn ca_hash(pem: &str) -> Result<String> {
