@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Of four static pods and the kubelet.
+/// Of four static pods and the kubelet; its links lead nowhere from here, and are left out.
 const CERTIFICATES_OF_A_MASTER: usize = 15;
 
 pub fn checks(suite: &mut Suite, lab: &Lab) {
@@ -60,7 +60,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("no_certificate_ends_within_thirty_days", || {
         let node = lab.dir().join("nodes/master-0");
         let script = "for f in upper/etc/kubernetes/static-pod-resources/*/secrets/*/*.crt kubelet/pki/*.pem; do \
-            openssl x509 -in $f -noout -checkend 2592000 >/dev/null && echo good $f || echo soon $f; done";
+            [ -e $f ] || continue; openssl x509 -in $f -noout -checkend 2592000 >/dev/null && echo good $f || echo soon $f; done";
         let listing = run(Command::new("sh").arg("-c").arg(script).current_dir(node))?;
         judge::certificates(&listing, CERTIFICATES_OF_A_MASTER)
     });

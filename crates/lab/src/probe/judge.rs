@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Failures that lie closer together than this are one outage.
 const ONE_WINDOW: i64 = 1000;
-/// Of the writes that were due: with fewer acknowledged, nothing was proved. Most of a bring-up may be an outage.
-const ACKNOWLEDGED_AT_LEAST: f64 = 0.1;
+/// Of the writes that were due: with fewer acknowledged, nothing was proved. Most of a bring-up may be an outage, and a machine with
+/// fifteen times more to do than it has cores answered one write a second.
+const ACKNOWLEDGED_AT_LEAST: f64 = 0.02;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -259,8 +260,8 @@ mod tests {
         let wrong = |log: &Log| judge(log, &Stages::default()).wrong().join(", ");
         assert_eq!(wrong(&well()), "");
         let cases = [
-            (log(vec![], &[], &[]), "only 0 writes acknowledged, 2 are the least"),
-            (Log { to: 61_000, ..well() }, "only 2 writes acknowledged, 120 are the least"),
+            (log(vec![], &[], &[]), "only 0 writes acknowledged, 1 are the least"),
+            (Log { to: 61_000, ..well() }, "only 2 writes acknowledged, 24 are the least"),
             (Log { clusters: BTreeSet::new(), ..well() }, "0 CLUSTERS"),
             (Log { clusters: ["a", "b"].map(String::from).into(), ..well() }, "2 CLUSTERS"),
         ];
