@@ -31,6 +31,9 @@ pub struct Places {
     pub node_image: PathBuf,
 }
 
+/// Where a file of the archive begins, and its size, by name.
+type Positions = BTreeMap<PathBuf, (u64, u64)>;
+
 /// Where a part lies in the file.
 struct Found {
     part: Part,
@@ -91,7 +94,7 @@ fn compare_with_sums(archive: &Path, say: &dyn Fn(&str)) -> Result<(), ReleaseEr
 }
 
 /// The index, and where every file of the archive lies, by name.
-fn read_index(archive: &Path) -> Result<(Index, BTreeMap<PathBuf, (u64, u64)>), ReleaseError> {
+fn read_index(archive: &Path) -> Result<(Index, Positions), ReleaseError> {
     let file = File::open(archive).at(archive)?;
     // The library's own words quote what it stumbled over.
     let bad = |_: io::Error| damaged(archive, "it is not a payload archive, or not whole");
@@ -112,11 +115,7 @@ fn read_index(archive: &Path) -> Result<(Index, BTreeMap<PathBuf, (u64, u64)>), 
     Ok((index.ok_or_else(none)?, positions))
 }
 
-fn locate(
-    archive: &Path,
-    index: Index,
-    positions: &BTreeMap<PathBuf, (u64, u64)>,
-) -> Result<Vec<Found>, ReleaseError> {
+fn locate(archive: &Path, index: Index, positions: &Positions) -> Result<Vec<Found>, ReleaseError> {
     let found = index.parts.into_iter().map(|part| match positions.get(Path::new(&part.file())) {
         Some((at, size)) if *size == part.size => Ok(Found { at: *at, part }),
         _ => Err(damaged(archive, &format!("{} is not in it", part.file()))),
