@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 use seedling_assets::Target;
 use seedling_pki::table::{self, BUNDLES, LEAVES};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};

@@ -90,13 +90,15 @@ fn compare_with_sums(archive: &Path, say: &dyn Fn(&str)) -> Result<(), ReleaseEr
     Err(damaged(archive, &format!("its sha256 is not the one in {SUMS}")))
 }
 
-/// The index, and where every file of the archive lies, by name.
-fn read_index(archive: &Path) -> Result<(Index, BTreeMap<PathBuf, (u64, u64)>), ReleaseError> {
+/// Where every file of the archive lies, and its size, by name.
+type Positions = BTreeMap<PathBuf, (u64, u64)>;
+
+fn read_index(archive: &Path) -> Result<(Index, Positions), ReleaseError> {
     let file = File::open(archive).at(archive)?;
     // The library's own words quote what it stumbled over.
     let bad = |_: io::Error| damaged(archive, "it is not a payload archive, or not whole");
     let mut index = None;
-    let mut positions = BTreeMap::new();
+    let mut positions = Positions::new();
     for entry in tar::Archive::new(file).entries_with_seek().map_err(bad)? {
         let entry = entry.map_err(bad)?;
         let name = entry.path().map_err(bad)?.into_owned();
@@ -112,11 +114,7 @@ fn read_index(archive: &Path) -> Result<(Index, BTreeMap<PathBuf, (u64, u64)>), 
     Ok((index.ok_or_else(none)?, positions))
 }
 
-fn locate(
-    archive: &Path,
-    index: Index,
-    positions: &BTreeMap<PathBuf, (u64, u64)>,
-) -> Result<Vec<Found>, ReleaseError> {
+fn locate(archive: &Path, index: Index, positions: &Positions) -> Result<Vec<Found>, ReleaseError> {
     let found = index.parts.into_iter().map(|part| match positions.get(Path::new(&part.file())) {
         Some((at, size)) if *size == part.size => Ok(Found { at: *at, part }),
         _ => Err(damaged(archive, &format!("{} is not in it", part.file()))),
