@@ -181,7 +181,7 @@ fn a_state_of_an_earlier_version_is_still_read() {
     assert_eq!(state_files(assets.dir.path()).unwrap(), files);
     assets.create(Target::IgnitionConfigs).unwrap();
     let after = state_files(assets.dir.path()).unwrap();
-    for name in ["*installconfig.ClusterID", "*tls.RootCA", "*seedling.NodeTokens", "*tls.SignerKeyParams"] {
+    for name in ["*installconfig.ClusterID", "*tls.RootCA", "*tls.SignerKeyParams"] {
         assert_eq!(after[name], files[name], "{name}");
     }
     assert!(

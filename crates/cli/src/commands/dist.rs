@@ -58,9 +58,13 @@ pub async fn run(args: DistArgs, command: Command) -> Result<()> {
 
 /// With the names of all commands below; `help` needs no page.
 fn built(command: Command) -> Command {
-    let mut command = command.disable_help_subcommand(true);
+    let mut command = without_help(command);
     command.build();
     command
+}
+
+fn without_help(command: Command) -> Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
 /// The .deb's files: this program, what a shell and a reader need, and the helper's unit.
@@ -118,6 +122,7 @@ mod tests {
         let text = String::from_utf8_lossy(find("seedling-lab-up").unwrap());
         assert!(text.contains(".TH seedling-lab-up 1"), "{text}");
         assert!(text.contains("etcd\\-disk"), "{text}");
+        assert!(pages.iter().all(|(name, _)| !name.contains("help")));
         assert!(find("seedling").is_some() && find("seedling-release-load").is_some());
         assert!(
             find("seedling-dist").is_none() && find("seedling-operator").is_none(),

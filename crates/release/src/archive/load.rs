@@ -31,9 +31,6 @@ pub struct Places {
     pub node_image: PathBuf,
 }
 
-/// Where a file of the archive begins, and its size, by name.
-type Positions = BTreeMap<PathBuf, (u64, u64)>;
-
 /// Where a part lies in the file.
 struct Found {
     part: Part,
@@ -93,13 +90,15 @@ fn compare_with_sums(archive: &Path, say: &dyn Fn(&str)) -> Result<(), ReleaseEr
     Err(damaged(archive, &format!("its sha256 is not the one in {SUMS}")))
 }
 
-/// The index, and where every file of the archive lies, by name.
+/// Where every file of the archive lies, and its size, by name.
+type Positions = BTreeMap<PathBuf, (u64, u64)>;
+
 fn read_index(archive: &Path) -> Result<(Index, Positions), ReleaseError> {
     let file = File::open(archive).at(archive)?;
     // The library's own words quote what it stumbled over.
     let bad = |_: io::Error| damaged(archive, "it is not a payload archive, or not whole");
     let mut index = None;
-    let mut positions = BTreeMap::new();
+    let mut positions = Positions::new();
     for entry in tar::Archive::new(file).entries_with_seek().map_err(bad)? {
         let entry = entry.map_err(bad)?;
         let name = entry.path().map_err(bad)?.into_owned();

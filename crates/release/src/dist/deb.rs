@@ -100,7 +100,7 @@ mod tests {
         assert!(ask(&["--info"]).contains("postinst"));
         let listed = ask(&["--contents"]);
         assert!(
-            listed.contains("-rw-r--r-- root/root         3 2023-11-14 22:13 usr/share/x/odd"),
+            listed.contains("-rw-r--r-- 0/0               3 2023-11-14 22:13 usr/share/x/odd"),
             "{listed}"
         );
         assert!(listed.contains("changelog.gz"), "{listed}");

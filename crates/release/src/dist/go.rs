@@ -52,7 +52,12 @@ pub fn build_info(program: &[u8]) -> Option<BuildInfo> {
         if words[0].ends_with("path") {
             info.path = words.get(1).unwrap_or(&"").to_string();
         }
-        let (["dep", module, version, ..] | ["=>", module, version, ..]) = words[..] else { continue };
+        // `mod` is the module that `main` is in; one of our own has no version.
+        let ["mod" | "dep" | "=>", module, version, ..] = words[..] else { continue };
+        if version == "(devel)" {
+            replaced = None;
+            continue;
+        }
         let module = (module.to_string(), version.to_string());
         if words[0] == "=>" {
             // Built instead of the module on the line before.
@@ -120,7 +125,7 @@ mod tests {
         program.extend(MAGIC);
         program.extend([8, INLINE]);
         program.resize(program.len().next_multiple_of(HEADER) + ALIGNED, 0);
-        let modules = "0123456789abcdefpath\ta.b/c/cmd/x\nmod\tx\t(devel)\t\ndep\ta.b/c\tv1.0.0\th1:x=\ndep\told\tv1\n=>\tnew\tv2\th1:y=\n0123456789abcdef";
+        let modules = "0123456789abcdefpath\ta.b/c/cmd/x\nmod\ta.b/c\tv1.0.0\th1:x=\ndep\town\t(devel)\t\ndep\told\tv1\n=>\tnew\tv2\th1:y=\n0123456789abcdef";
         program.push(8);
         program.extend(b"go1.26.8");
         program.extend([(modules.len() & 0x7f) as u8 | 0x80, (modules.len() >> 7) as u8]);
