@@ -22,7 +22,10 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
             ensure!(!spec[field].is_null() && spec[field] == status[field], "{field}: {status}");
         }
         let card = run(&mut lab.lab(&["exec", "master-0", "--", "cat", "/sys/class/net/eth0/mtu"]))?;
-        ensure!(status["clusterNetworkMTU"].to_string() == card.trim(), "{status}, and a card has {card}");
+        ensure!(
+            status["clusterNetworkMTU"].as_u64() == card.trim().parse().ok(),
+            "{status}, and a card has {card}"
+        );
         Ok(())
     });
     let created = suite.check("kubectl_rolls_out_a_deployment", || deploy(lab));
