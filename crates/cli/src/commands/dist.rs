@@ -122,7 +122,7 @@ mod tests {
         let text = String::from_utf8_lossy(find("seedling-lab-up").unwrap());
         assert!(text.contains(".TH seedling-lab-up 1"), "{text}");
         assert!(text.contains("etcd\\-disk"), "{text}");
-        assert!(pages.iter().all(|(name, _)| !name.contains("help")));
+        assert!(pages.iter().all(|(name, _)| !name.ends_with("-help")));
         assert!(find("seedling").is_some() && find("seedling-release-load").is_some());
         assert!(
             find("seedling-dist").is_none() && find("seedling-operator").is_none(),

@@ -98,7 +98,7 @@ config_path = "/etc/containerd/certs.d"
 [plugins.'io.containerd.cri.v1.runtime']
 # A node in a container may not lower the OOM score below its own.
 restrict_oom_score_adj = true
-# Every second by default, through every shim: a quarter of what a cluster at rest costs. The kubelet takes its figures from cAdvisor.
+# Every second by default, through every shim. The kubelet takes its figures from cAdvisor.
 stats_collect_period = "30s"
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
