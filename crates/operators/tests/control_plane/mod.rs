@@ -113,7 +113,11 @@ impl ControlPlane {
             format!("--kubeconfig={}", file("auth/kubeconfig")),
             format!("--cluster-signing-cert-file={}", file("signer.crt")),
             format!("--cluster-signing-key-file={}", file("signer.key")),
-            "--controllers=certificatesigningrequest-signing-controller".into(),
+            // Those of tokens fill in the secrets that the machine-config server hands out.
+            "--controllers=certificatesigningrequest-signing-controller,serviceaccount-token-controller"
+                .into(),
+            format!("--service-account-private-key-file={}", file("sa.key")),
+            format!("--root-ca-file={}", file("signer.crt")),
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
         ];

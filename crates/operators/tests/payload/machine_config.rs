@@ -254,7 +254,9 @@ async fn a_master_joins() {
         until(name, async || {
             let operator =
                 get(&client, "config.openshift.io/v1", "ClusterOperator", None, name).await.unwrap()?;
-            (operator["status"]["conditions"][0]["status"] == "True").then_some(())
+            let conditions = operator["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let available = conditions.iter().find(|c| c["type"] == "Available").map(|c| &c["status"]);
+            (available? == "True").then_some(())
         })
         .await;
     }
