@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 /// Kubelets ask for new certificates two to four minutes after they got one: the signer gives them five minutes in the past as well.
 const POLICY: &str = "apiVersion: v1\nkind: ConfigMap\n\
     metadata: {namespace: openshift-config, name: certificates}\ndata: {kubelet: 5m}\n";
-/// Every API server and every etcd member is stopped once, one after the other, and costs nobody a request.
-const FAILED_AT_MOST: usize = 0;
+/// Of some nine thousand. Every API server and every etcd member is stopped once or twice, one after the other. A leader that
+/// stops drops what came to it through another member (ARCHITECTURE.md, "The leader moves"): one was seen on a busy machine.
+const FAILED_AT_MOST: usize = 3;
 /// Operand, and the directory of its files on a master.
 const OPERANDS: [(&str, &str); 4] = [
     ("etcd", "etcd-pod"),

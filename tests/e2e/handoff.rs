@@ -105,10 +105,10 @@ fn record(lab: &Lab) -> Result<Vec<Value>> {
     Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
 }
 
-/// What the prober saw beside the bring-up. The README says that no request fails, so none may.
+/// What the prober saw beside the bring-up: one request may fail, in the moment in which etcd's leader moves (ARCHITECTURE.md).
 pub fn lost_nothing(lab: &Lab) -> Result<()> {
     let report: probe::Report = serde_json::from_slice(&std::fs::read(lab.dir().join("probe.json"))?)?;
-    judge::probed(&report, 0)
+    judge::probed(&report, 1)
 }
 
 /// Without a warning, while it waits for the masters.
