@@ -25,12 +25,18 @@ build: setup
 	@[ -x $(BINARY) ] || echo "2 of 4, Seedling itself: about 10 min on two cores, this once"
 	$(CARGO) build $(FLAGS) --bin seedling
 
-release: build ## build the payload (once; later runs only make what changed)
-	@echo "3 of 4, payload: Kubernetes and its companions from source, if they are not there"
+release: build ## build the payload and the node image (once; later runs only make what changed)
+	@echo "3 of 4, payload: Kubernetes and its companions from source, and the node image beside it, if they are not there"
+	@$(MAKE) --no-print-directory -j2 payload image
+
+.PHONY: payload image
+payload:
 	$(BINARY) release build
+image:
+	$(BINARY) lab image >/dev/null
 
 lab: release ## grow a highly available cluster on this machine
-	@echo "4 of 4, the cluster: the node image, if there is none (about a minute), and the bring-up (about a minute)"
+	@echo "4 of 4, the cluster: the bring-up takes about a minute"
 	$(BINARY) lab up
 
 test: ## everything that must pass: format, lints, dependencies, unit and integration tests, a real bring-up

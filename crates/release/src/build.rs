@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub struct Options {
@@ -164,11 +165,23 @@ impl Build<'_> {
             .filter(|found: &Result<_, ReleaseError>| !found.as_ref().is_ok_and(|(_, place)| place.exists()))
             .collect::<Result<_, _>>()?;
         let mut plan = Plan::of(missing.iter().map(|(group, _)| *group));
-        for (group, _) in &missing {
-            let start = Instant::now();
-            gobuild::build(go, source, cache, group, &plan, &self.progress)?;
-            plan.finished(start.elapsed());
-        }
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // While the first group is compiled, what the others are made of is downloaded.
+            scope.spawn(|| {
+                for (group, _) in missing.iter().skip(1).take_while(|_| !ended.load(Ordering::Relaxed)) {
+                    gobuild::fetch(go, source, group);
+                }
+            });
+            let built = missing.iter().try_for_each(|(group, _)| {
+                let start = Instant::now();
+                gobuild::build(go, source, cache, group, &plan, &self.progress)?;
+                plan.finished(start.elapsed());
+                Ok(())
+            });
+            ended.store(true, Ordering::Relaxed);
+            built
+        })?;
         for group in GROUPS {
             let dir = gobuild::place(source, cache, group)?;
             for (name, _) in group.programs {

@@ -11,6 +11,7 @@ use crate::tree::hex;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const HINT: &str = "the module proxy may be slow or lack a version; run `seedling release build` again, it goes on where it stopped";
@@ -48,6 +49,17 @@ pub fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf, Rele
     Ok(cache.join("go").join(format!("{}-{}", group.dir, &key[..16])))
 }
 
+/// Downloads the modules that a group is made of. Only to be quicker: what fails here is tried again, and told, when the group is built.
+pub fn fetch(go: &Toolchain, source: &Path, group: &Group) {
+    let _ = output(&mut list(go, &source.join(group.dir), group), HINT);
+}
+
+fn list(go: &Toolchain, dir: &Path, group: &Group) -> Command {
+    let mut command = go.command(dir);
+    command.args(["list", "-deps"]).args(group.programs.iter().map(|(_, package)| package));
+    command
+}
+
 /// Builds the group into its place, and says how far it is.
 pub fn build(
     go: &Toolchain,
@@ -70,8 +82,7 @@ pub fn build(
     let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&parent).at(&parent)?;
     let packages = group.programs.iter().map(|(_, package)| package);
     retrying(progress, group.dir, || {
-        let all =
-            output(go.command(&dir).args(["list", "-deps"]).args(packages.clone()), HINT)?.lines().count();
+        let all = output(&mut list(go, &dir, group), HINT)?.lines().count();
         let mut command = go.command(&dir);
         // The linker drops debug information; not making it first saves a fifth of the time.
         command

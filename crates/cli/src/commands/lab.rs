@@ -63,6 +63,8 @@ pub struct Name {
 pub enum LabCommand {
     /// Grow a cluster: release, assets, machines, until everything works; twice is harmless
     Up(UpArgs),
+    /// Make the root file system that machines have, unless it is there; `lab up` does it too
+    Image,
     /// Remove a lab without a trace
     Down {
         #[command(flatten)]
@@ -151,6 +153,10 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
     let labs = Labs::from_env();
     match cmd {
         LabCommand::Up(args) => super::up::run(args).await?,
+        LabCommand::Image => {
+            let image = seedling_machines::image::ensure(&labs.cache, &say).await?;
+            println!("{}", image.display());
+        }
         LabCommand::Down { lab } => {
             if !seedling_lab::down(&labs, &lab.name, &say).await? {
                 say(&format!("there is no lab {:?}", lab.name));
