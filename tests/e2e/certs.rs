@@ -2,9 +2,11 @@
 
 use crate::masters::whole;
 use anyhow::{Context, Result, ensure};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_e2e::judge::{self, MASTERS};
 use seedling_e2e::{Lab, output, run, seedling, text, wait};
 use seedling_lab::probe;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -75,6 +77,9 @@ pub fn renewed(lab: &Lab) -> Result<()> {
     ensure!(kept.is_empty(), "still shown: {kept:?}");
     let certificates = shown.len() + files.len() + MASTERS.len();
     println!("{certificates} certificates are new ({:.0} s)", started.elapsed().as_secs_f32());
+
+    wait("Secrets encrypted with a new key", Duration::from_secs(300), || encrypted(lab, 2).map(Some))?;
+    println!("Secrets are encrypted with the next key ({:.0} s)", started.elapsed().as_secs_f32());
 
     whole(lab)?;
     for node in MASTERS {
@@ -176,4 +181,27 @@ impl Prober {
         ensure!(ended.status.success(), "{}", report.summary());
         judge::probed(&report, FAILED_AT_MOST)
     }
+}
+
+/// As etcd has them on its disk: all by this key, which is the only one left.
+pub fn encrypted(lab: &Lab, key: u32) -> Result<()> {
+    let keys = lab.get(&["secret", "-n", "openshift-kube-apiserver-operator", "encryption-keys"])?;
+    let keys = keys["data"]["keys.json"].as_str().context("no keys")?;
+    let keys: Value = serde_json::from_slice(&STANDARD.decode(keys)?)?;
+    ensure!(
+        keys["writes"]["name"] == key && keys["reads"].is_null(),
+        "key {} writes",
+        keys["writes"]["name"]
+    );
+    let get = ["etcdctl", "get", "/registry/secrets/", "--prefix", "-w", "json"];
+    let raw = run(lab.kubectl(&["-n", "openshift-etcd", "exec", "etcd-master-0", "--"]).args(get))?;
+    let raw: Value = serde_json::from_str(&raw)?;
+    let all = raw["kvs"].as_array().context("no Secrets")?;
+    let prefix = format!("k8s:enc:secretbox:v1:{key}:");
+    for pair in all {
+        let part = |name: &str| STANDARD.decode(pair[name].as_str().unwrap_or_default());
+        ensure!(part("value")?.starts_with(prefix.as_bytes()), "{} is not {prefix}", text(&part("key")?));
+    }
+    ensure!(all.len() > 50, "only {} Secrets", all.len());
+    Ok(())
 }

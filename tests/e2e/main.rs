@@ -106,6 +106,7 @@ fn pulled(suite: &mut Suite) -> bool {
         return false;
     }
     suite.check("bootkube_went_on_where_it_was", || handoff::went_on(&lab));
+    suite.check("secrets_are_encrypted_on_etcds_disks", || certs::encrypted(&lab, 1));
     suite.check("every_node_pulled_by_digest", || machine::pulled_by_digest(&lab));
     if !suite.check("every_certificate_is_renewed_and_nothing_is_lost", || certs::renewed(&lab)) {
         diagnose(&lab);

@@ -40,6 +40,8 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
         curl(lab, "master-0", "http://localhost:22624/healthz", "200")?;
         curl(lab, "master-0", "http://192.168.100.11:22624/healthz", "000")
     });
+    suite.check("without_credentials_the_api_tells_its_health_only", || anonymous(lab));
+    suite.check("who_changed_what_is_written_down", || changes(lab));
     suite.check("a_second_key_is_refused_until_the_node_is_issued_anew", || second_key(lab));
     suite.check("an_issued_token_is_good_for_its_machine_only", || issued_anew(lab));
     suite.check("pods_cannot_reach_the_machine_config_server", || pods(lab));
@@ -155,6 +157,55 @@ fn curl(lab: &Lab, node: &str, request: &str, status: &str) -> Result<()> {
     );
     let said = lab.shell(node, &script)?;
     ensure!(said.trim() == status, "{node} got {said}, not {status}");
+    Ok(())
+}
+
+fn anonymous(lab: &Lab) -> Result<()> {
+    for path in ["/healthz", "/livez", "/readyz"] {
+        curl(lab, "master-0", &format!("https://localhost:6443{path}"), "200")?;
+    }
+    for path in [
+        "/version",
+        "/api",
+        "/apis",
+        "/openapi/v3",
+        "/readyz/ping",
+        "/api/v1/namespaces/kube-public/configmaps",
+    ] {
+        curl(lab, "master-0", &format!("https://localhost:6443{path}"), "401")?;
+    }
+    Ok(())
+}
+
+/// A Secret that is made: by whom, and without what is in it.
+fn changes(lab: &Lab) -> Result<()> {
+    let contents = "audited-0123456789";
+    run(&mut lab.kubectl(&[
+        "create",
+        "secret",
+        "generic",
+        "audited",
+        &format!("--from-literal=key={contents}"),
+    ]))?;
+    run(&mut lab.kubectl(&["delete", "secret", "audited"]))?;
+    let mut lines = Vec::new();
+    for node in MASTERS {
+        let log = lab.shell(
+            node,
+            "cat /var/log/kube-apiserver/audit.log; stat -c %a /var/log/kube-apiserver/audit.log",
+        )?;
+        ensure!(log.trim_end().ends_with("600"), "others may read {node}'s audit log");
+        ensure!(!log.contains(contents), "the Secret's contents are in {node}'s audit log");
+        lines.extend(log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()));
+    }
+    for verb in ["create", "delete"] {
+        let of = |line: &&Value| line["verb"] == verb && line["objectRef"]["name"] == "audited";
+        let line = lines.iter().find(of).with_context(|| format!("no {verb} of the Secret"))?;
+        ensure!(
+            line["user"]["username"] == "system:admin" && line["responseStatus"]["code"].is_u64(),
+            "{line:#}"
+        );
+    }
     Ok(())
 }
 

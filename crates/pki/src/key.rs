@@ -142,3 +142,7 @@ pub fn ssh_keypair() -> Result<KeyPair, PkiError> {
 pub(crate) fn unix(pem: &str) -> String {
     pem.replace("\r\n", "\n")
 }
+/// For ciphers that take 32 bytes.
+pub fn random_key() -> [u8; 32] {
+    rand::random()
+}

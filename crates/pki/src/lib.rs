@@ -15,7 +15,7 @@ pub use certificate::{
     validity, with_signers,
 };
 pub use inspect::{Certificate, certificates, check_signer};
-pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, rsa_keypair, ssh_keypair};
+pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, random_key, rsa_keypair, ssh_keypair};
 pub use policy::{Life, Policy, RENEW};
 
 #[derive(Debug, thiserror::Error)]

@@ -23,6 +23,8 @@ pub const ETCD_DATA: &str = "/var/lib/etcd";
 pub const JOURNAL: &str = "/var/log/openshift/journal.jsonl";
 /// Service records, one JSON array a service.
 pub const SERVICE_RECORDS: &str = "/var/log/openshift";
+/// Of API servers: who changed what.
+pub const API_LOGS: &str = "/var/log/kube-apiserver";
 /// Node software that Ignition fetches: kubelet, crictl, kubectl, containerd, seedling.
 pub const NODE_BIN: &str = "/usr/local/bin";
 /// The node's own seedling; in a static pod's container it waits for what the program there needs, and becomes that program.

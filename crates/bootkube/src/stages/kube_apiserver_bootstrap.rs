@@ -2,11 +2,15 @@
 
 use super::{config_map, namespace, secret, tls_secret};
 use crate::{Context, Outcome};
-use anyhow::Result;
-use seedling_components::{Place, kube_apiserver};
+use anyhow::{Context as _, Result};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use seedling_components::kube_apiserver::encryption::{self, Keys};
+use seedling_components::{Place, kube_apiserver, pod::to_yaml};
+use seedling_pki::random_key;
 use seedling_steps::Stage;
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS, NS_KAS_OPERATOR};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 pub const STAGE: Stage = Stage {
     name: "kube-apiserver-bootstrap",
@@ -16,6 +20,8 @@ pub const STAGE: Stage = Stage {
     writes: &[
         "bootstrap-manifests/kube-apiserver-pod.yaml",
         "tls/bound-service-account-signing-key.*",
+        "tls/kube-apiserver-*.yaml",
+        "tls/kube-apiserver-encryption-keys.json",
         "manifests/openshift-kube-apiserver-*",
     ],
     check: "the pod's manifest and six signer secrets are written",
@@ -56,9 +62,28 @@ pub async fn run(c: &Context) -> Result<Outcome> {
 
     c.manifest("openshift-kube-apiserver-kubelet-access.yaml", &kubelet_access())?;
 
+    let keys = encryption_keys(c)?;
+    c.write(&c.dir("tls").join(encryption::ON_BOOTSTRAP), to_yaml(&keys.config()), 0o600)?;
+    let text = serde_json::to_string(&keys)?;
+    let object = secret(NS_KAS_OPERATOR, encryption::KEYS_SECRET, "Opaque", &[(encryption::KEYS, &text)]);
+    c.manifest("openshift-kube-apiserver-encryption-keys.yaml", &object)?;
+    for config in kube_apiserver::CONFIGS {
+        c.write(&c.dir("tls").join(config.file), to_yaml(&(config.contents)()), 0o600)?;
+    }
     let pod = kube_apiserver::pod(&c.config, &c.release, Place::Bootstrap, &c.address.to_string(), &[])?;
     c.bootstrap_pod("kube-apiserver-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+/// With which Secrets are encrypted in etcd; made once: what was written with it must stay readable.
+fn encryption_keys(c: &Context) -> Result<Keys> {
+    const NAME: &str = "tls/kube-apiserver-encryption-keys.json";
+    if let Ok(text) = c.read(NAME) {
+        return serde_json::from_str(&text).context(NAME);
+    }
+    let keys = Keys::first(STANDARD.encode(random_key()), OffsetDateTime::now_utc().unix_timestamp());
+    c.write(&c.dir(NAME), serde_json::to_string(&keys)?, 0o600)?;
+    Ok(keys)
 }
 
 /// `kubectl logs`, `exec` and `port-forward` go through the API server to the kubelet.

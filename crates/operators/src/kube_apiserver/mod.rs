@@ -1,12 +1,14 @@
 //! The kube-apiserver operator: the API on every master, by revision, with certificates that outlive the installer's.
 
+mod encryption;
+
 use crate::static_pod::certificates::{
     anchor, client_leaf, leaf, required_configmap, required_secret, tls_files,
 };
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
 use kube::Client;
-use seedling_components::{Place, kube_apiserver};
+use seedling_components::{Place, kube_apiserver, pod::to_yaml};
 use seedling_pki::{LeafSpec, Policy, Usage};
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR};
 use seedling_types::ports;
@@ -105,7 +107,11 @@ async fn desired(env: &Env) -> Result<Desired> {
     secrets.insert("etcd-client".into(), required_secret(cache, NS_ETCD, "etcd-client").await?);
     let bound = required_secret(cache, NS_KAS_OPERATOR, "next-bound-service-account-signing-key").await?;
     secrets.insert("bound-service-account-signing-key".into(), bound);
-    let configmaps = trust(env, &policy, &aggregator).await?;
+    secrets.insert(kube_apiserver::encryption::SECRET.into(), encryption::keep(env, &policy).await?);
+    let mut configmaps = trust(env, &policy, &aggregator).await?;
+    configmaps.extend(kube_apiserver::CONFIGS.map(|config| {
+        (config.map.to_string(), BTreeMap::from([(config.key.to_string(), to_yaml(&(config.contents)()))]))
+    }));
     let pod = kube_apiserver::pod(
         &env.config,
         &env.release,

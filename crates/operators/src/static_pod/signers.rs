@@ -163,7 +163,7 @@ async fn store(cache: &Cache, signer: &Signer, held: &Held) -> Result<()> {
     Ok(())
 }
 
-async fn bootstrapped(cache: &Cache) -> Result<bool> {
+pub async fn bootstrapped(cache: &Cache) -> Result<bool> {
     let map = cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
     Ok(map.is_some_and(|m| m["data"]["status"] == "complete"))
 }
@@ -187,7 +187,7 @@ async fn trusted_everywhere(cache: &Cache, signer: &Signer, cert: &str) -> Resul
 }
 
 /// The revision of each master, 0 where none is ready yet; `None` before there is any.
-fn running(settings: Option<&Value>) -> Option<Vec<i64>> {
+pub fn running(settings: Option<&Value>) -> Option<Vec<i64>> {
     let status = &settings?["status"];
     status["latestAvailableRevision"].as_i64().filter(|latest| *latest > 0)?;
     let nodes = status["nodeStatuses"].as_array().filter(|nodes| !nodes.is_empty())?;

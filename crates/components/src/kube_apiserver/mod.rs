@@ -1,9 +1,12 @@
 //! kube-apiserver: one table of files and one of flags, for the bootstrap node and for the masters.
 
+mod doors;
+pub mod encryption;
+
 use crate::ClusterConfig;
 use crate::pod::{
-    FileRow, Place, RESOURCES, StaticPod, file_flags, flags, journal_mount, journal_volume, mount, probe,
-    ready_when, resources_volume, seedling_mount, seedling_volume,
+    FileRow, Place, RESOURCES, StaticPod, file_flags, flags, host_path, journal_mount, journal_volume, mount,
+    probe, ready_when, resources_volume, seedling_mount, seedling_volume,
 };
 use seedling_types::api::SHUTDOWN_DELAY;
 use seedling_types::names::NS_KAS;
@@ -14,8 +17,42 @@ use std::net::Ipv4Addr;
 
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
 
+/// A config that no person writes.
+pub struct Config {
+    /// Its name on the bootstrap node.
+    pub file: &'static str,
+    /// ConfigMap of a revision, and the key in it.
+    pub map: &'static str,
+    pub key: &'static str,
+    pub contents: fn() -> Value,
+}
+
+pub const CONFIGS: [Config; 2] = [
+    Config {
+        file: AUDIT_POLICY,
+        map: "kube-apiserver-audit-policies",
+        key: "policy.yaml",
+        contents: doors::audit_policy,
+    },
+    Config {
+        file: AUTHENTICATION,
+        map: "kube-apiserver-authentication",
+        key: "authentication.yaml",
+        contents: doors::authentication,
+    },
+];
+const AUDIT_POLICY: &str = "kube-apiserver-audit-policy.yaml";
+const AUTHENTICATION: &str = "kube-apiserver-authentication.yaml";
+
 const FILES: &[FileRow] = &[
+    ("audit-policy-file", AUDIT_POLICY, "configmaps/kube-apiserver-audit-policies/policy.yaml"),
+    ("authentication-config", AUTHENTICATION, "configmaps/kube-apiserver-authentication/authentication.yaml"),
     ("client-ca-file", "client-ca-bundle.crt", "configmaps/client-ca/ca-bundle.crt"),
+    (
+        "encryption-provider-config",
+        encryption::ON_BOOTSTRAP,
+        "secrets/encryption-config/encryption-config.yaml",
+    ),
     ("etcd-cafile", "etcd-ca-bundle.crt", "configmaps/etcd-serving-ca/ca-bundle.crt"),
     ("etcd-certfile", "etcd-client.crt", "secrets/etcd-client/tls.crt"),
     ("etcd-keyfile", "etcd-client.key", "secrets/etcd-client/tls.key"),
@@ -86,7 +123,9 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
     args.extend(flags(&[
         ("advertise-address", advertise.into()),
         ("allow-privileged", "true".into()),
-        ("anonymous-auth", "true".into()),
+        ("audit-log-maxbackup", "5".into()),
+        ("audit-log-maxsize", "100".into()), // MB
+        ("audit-log-path", format!("{}/audit.log", paths::API_LOGS)),
         ("authorization-mode", "Node,RBAC".into()),
         ("enable-admission-plugins", "NodeRestriction".into()),
         ("etcd-servers", etcd.join(",")),
@@ -129,9 +168,10 @@ pub fn pod(
         "args": args(config, place, advertise, members),
         "ports": [{"containerPort": ports::API, "hostPort": ports::API}],
         "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}},
-        "volumeMounts": [mount("resources", RESOURCES, true)],
+        "volumeMounts": [mount("resources", RESOURCES, true), mount("logs", paths::API_LOGS, false)],
     });
-    let mut volumes = vec![resources_volume(place, POD_CONFIGMAP)];
+    let mut volumes =
+        vec![resources_volume(place, POD_CONFIGMAP), host_path("logs", paths::API_LOGS, "DirectoryOrCreate")];
     if place == Place::Master {
         ready_when(&mut container, "HTTPS", ports::API, "/readyz", 2);
         container["livenessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez?exclude=etcd", 10, 3);
@@ -143,8 +183,9 @@ pub fn pod(
             "--",
             "kube-apiserver"
         ]);
-        container["volumeMounts"] =
-            json!([mount("resources", RESOURCES, true), seedling_mount(), journal_mount()]);
+        if let Some(mounts) = container["volumeMounts"].as_array_mut() {
+            mounts.extend([seedling_mount(), journal_mount()]);
+        }
         volumes.extend([seedling_volume(), journal_volume()]);
     }
     let pod = StaticPod {
@@ -185,6 +226,8 @@ mod tests {
         assert_eq!(
             configmaps,
             [
+                "kube-apiserver-audit-policies",
+                "kube-apiserver-authentication",
                 "client-ca",
                 "etcd-serving-ca",
                 "kubelet-serving-ca",
@@ -192,7 +235,18 @@ mod tests {
                 "sa-token-signing-certs"
             ]
         );
-        assert_eq!(secrets.len(), 8);
+        assert_eq!(secrets.len(), 9);
+    }
+
+    #[test]
+    fn configs_are_where_flags_look_for_them() {
+        for config in CONFIGS {
+            let path = format!("configmaps/{}/{}", config.map, config.key);
+            assert!(FILES.iter().any(|(_, b, m)| *b == config.file && *m == path), "{path}");
+            assert!((config.contents)()["apiVersion"].is_string());
+        }
+        let keys = format!("secrets/{}/{}", encryption::SECRET, encryption::SECRET_KEY);
+        assert!(FILES.iter().any(|(_, _, m)| *m == keys), "{keys}");
     }
 
     #[test]
