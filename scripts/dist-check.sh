@@ -26,7 +26,7 @@ empty_root() {
     say "an empty Debian $suite by debootstrap"
     rm -rf --one-file-system "$kept.making"
     mkdir -p "$cache/roots"
-    debootstrap --variant=minbase "$suite" "$kept.making" >"$kept.log" 2>&1 || die "debootstrap failed: $kept.log"
+    debootstrap --variant=minbase --force-check-gpg --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$suite" "$kept.making" >"$kept.log" 2>&1 || die "debootstrap failed: $kept.log"
     mv "$kept.making" "$kept"
   fi
   [ -n "$work" ] || work=$(mktemp -d "$cache/dist-check.XXXXXX")

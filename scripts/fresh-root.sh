@@ -25,7 +25,7 @@ base() {
   [ -d "$cache/$suite" ] && return
   echo "fresh root: making an empty $suite (once, about a minute)"
   local made; made=$(mktemp -d "$cache/.making-XXXXXX")
-  debootstrap --variant=minbase --include=git,make --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$suite" "$made" >"$cache/debootstrap.log" 2>&1 ||
+  debootstrap --variant=minbase --force-check-gpg --include=git,make --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$suite" "$made" >"$cache/debootstrap.log" 2>&1 ||
     { tail -n 5 "$cache/debootstrap.log" >&2; rm -rf "$made"; exit 1; }
   rm -rf "$made"/var/cache/apt/archives/*.deb
   chmod 755 "$made"

@@ -2,8 +2,8 @@
 # Says whether this machine can run Seedling, and installs the Debian packages that are missing. Rust is the one prerequisite.
 set -euo pipefail
 
-packages=(bind9-dnsutils busybox-static ca-certificates conntrack curl debootstrap e2fsprogs gcc ignition iproute2 iptables
-  libc6-dev libprotobuf-dev libseccomp-dev make nftables openssl pkg-config procps protobuf-compiler runc util-linux)
+packages=(bind9-dnsutils busybox-static ca-certificates conntrack curl debian-archive-keyring debootstrap e2fsprogs gcc
+  ignition iproute2 iptables libc6-dev libprotobuf-dev libseccomp-dev make nftables openssl pkg-config procps protobuf-compiler runc util-linux)
 problems=()
 
 [ "$(id -u)" = 0 ] || problems+=("not root: it makes namespaces, mounts and machines; run it as root")

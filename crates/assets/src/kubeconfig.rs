@@ -27,13 +27,15 @@ pub enum Host {
 
 const SERVERS: &str = "kube-apiserver-complete-server-ca-bundle";
 const ADMIN: &str = "admin-kubeconfig-client";
+/// What lies in bootstrap.ign is read by whoever sees that file: it ends with the bring-up's day, and the person's own is not in it.
+const BOOTSTRAP_ADMIN: &str = "bootstrap-admin-client";
 
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
     Row { id: graph::KUBECONFIG_ADMIN, file: "auth/kubeconfig", host: Host::Api, bundle: SERVERS, user: "admin", client: ADMIN },
-    Row { id: graph::KUBECONFIG_INTERNAL, file: "auth/kubeconfig", host: Host::ApiInt, bundle: SERVERS, user: "admin", client: ADMIN },
+    Row { id: graph::KUBECONFIG_INTERNAL, file: "auth/kubeconfig", host: Host::ApiInt, bundle: SERVERS, user: "admin", client: BOOTSTRAP_ADMIN },
     Row { id: graph::KUBECONFIG_KUBELET, file: "auth/kubeconfig-kubelet", host: Host::ApiInt, bundle: SERVERS, user: "kubelet", client: "kubelet-client" },
-    Row { id: graph::KUBECONFIG_LOOPBACK, file: "auth/kubeconfig-loopback", host: Host::Localhost, bundle: "kube-apiserver-localhost-ca-bundle", user: "loopback", client: ADMIN },
+    Row { id: graph::KUBECONFIG_LOOPBACK, file: "auth/kubeconfig-loopback", host: Host::Localhost, bundle: "kube-apiserver-localhost-ca-bundle", user: "loopback", client: BOOTSTRAP_ADMIN },
 ];
 
 impl Row {

@@ -414,3 +414,27 @@ fn without_a_release_nothing_is_touched() {
     assert_eq!((error.exit_code(), assets.tree()), (1, before));
     assert!(error.to_string().contains("there is no /nonexistent/release.json"), "{error}");
 }
+
+/// Whoever reads bootstrap.ign is admin for a day, and not for ten years; the person's own kubeconfig is as it was.
+#[test]
+fn the_admin_of_the_bootstrap_node_ends_with_the_day() {
+    let assets = made();
+    let files = files(&assets);
+    let days = |yaml: &str| {
+        let user = seedling_assets::in_kubeconfig("k", yaml).unwrap().pop().unwrap().certificate;
+        (user.not_after - user.not_before).whole_days()
+    };
+    for (path, (_, yaml)) in
+        files.iter().filter(|(path, _)| path.contains("kubeconfig") && !path.ends_with(".crt"))
+    {
+        if yaml.contains("user: kubelet") {
+            continue;
+        }
+        assert_eq!(days(yaml), 1, "{path}");
+    }
+    assert_eq!(days(&assets.read("auth/kubeconfig")), 3650);
+    assert!(
+        !files.keys().any(|path| path.contains("tls/bootstrap-admin-client")),
+        "its key is in no file of its own"
+    );
+}

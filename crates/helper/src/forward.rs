@@ -2,29 +2,46 @@
 //! descriptors. Each connection is relayed to an address dialled from here, inside.
 
 use crate::{Context, HelperError, net};
+use seedling_types::HelperConfig;
 use seedling_types::helper::Forward;
 use socket2::SockRef;
 use std::future::Future;
 use std::os::fd::FromRawFd;
+use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+/// Kept by the process, so that the server can be started again: what was inherited comes only once.
+pub type Inherited = Arc<Vec<(std::net::TcpListener, Forward)>>;
+
+pub fn inherited(config: &HelperConfig) -> Result<Inherited, HelperError> {
+    config.forwards.iter().map(inherit).collect::<Result<Vec<_>, _>>().map(Arc::new)
+}
+
 pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let forwards: Result<Vec<_>, _> = context.config.forwards.iter().map(inherit).collect();
-    let forwards = forwards?;
+    let copy = |(listener, forward): &(std::net::TcpListener, Forward)| {
+        let listener = listener.try_clone().and_then(TcpListener::from_std);
+        let fail = |_| HelperError::Forward { fd: forward.fd, to: forward.to };
+        Ok((listener.map_err(fail)?, forward.clone()))
+    };
+    let forwards: Result<Vec<_>, HelperError> = context.inherited.iter().map(copy).collect();
+    let (forwards, context) = (forwards?, context.clone());
     Ok(async move {
-        let mut loops: JoinSet<()> =
-            forwards.into_iter().map(|(listener, forward)| serve(listener, forward)).collect();
-        // Without forwards this server has nothing to do, but must not look as if it had failed.
-        while loops.join_next().await.is_some() {}
-        std::future::pending().await
+        let serve = |(listener, forward)| serve(listener, forward, context.clone());
+        let mut loops: JoinSet<()> = forwards.into_iter().map(serve).collect();
+        if loops.join_next().await.is_none() {
+            // Without forwards this server has nothing to do, but must not look as if it had failed.
+            std::future::pending().await
+        }
     })
 }
 
-async fn serve(listener: TcpListener, forward: Forward) {
+async fn serve(listener: TcpListener, forward: Forward, context: Context) {
     loop {
-        let (client, _) = net::accept(&listener).await;
+        let (client, _, slot) = net::accept(&listener, &context.limits.forward, &context.events).await;
+        let forward = forward.clone();
         tokio::spawn(async move {
+            let _slot = slot;
             match TcpStream::connect(forward.to).await {
                 Ok(inside) => net::relay(client, inside).await,
                 Err(error) => tracing::warn!(to = %forward.to, %error, "forward cannot connect"),
@@ -37,7 +54,7 @@ async fn serve(listener: TcpListener, forward: Forward) {
     unsafe_code,
     reason = "an inherited file descriptor has no owner in this process yet; the config names it once"
 )]
-fn inherit(forward: &Forward) -> Result<(TcpListener, Forward), HelperError> {
+fn inherit(forward: &Forward) -> Result<(std::net::TcpListener, Forward), HelperError> {
     let fail = || HelperError::Forward { fd: forward.fd, to: forward.to };
     if forward.fd < 3 || !std::path::Path::new(&format!("/proc/self/fd/{}", forward.fd)).exists() {
         return Err(fail());
@@ -48,5 +65,5 @@ fn inherit(forward: &Forward) -> Result<(TcpListener, Forward), HelperError> {
         return Err(fail());
     }
     listener.set_nonblocking(true).map_err(|_| fail())?;
-    Ok((TcpListener::from_std(listener).map_err(|_| fail())?, forward.clone()))
+    Ok((listener, forward.clone()))
 }

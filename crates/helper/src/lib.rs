@@ -7,21 +7,30 @@
 
 pub mod dhcp;
 pub mod dns;
+pub mod doors;
 mod events;
 mod forward;
 pub mod http;
+mod keep;
 pub mod lb;
+mod limits;
 mod net;
 pub mod registry;
+mod supervise;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod testing;
 
+use doors::Doors;
 use events::EventLog;
+pub use keep::keep;
+use limits::Limits;
 use seedling_types::HelperConfig;
+use seedling_types::helper::HelperEventKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use supervise::{Kind, Server, supervise};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -42,16 +51,43 @@ pub enum HelperError {
     Tls(#[from] rustls::Error),
     #[error("cannot watch for signals: {0}")]
     Signal(std::io::Error),
-    #[error("a server of the helper ended by itself: {0}")]
+    #[error("the helper {0}")]
     Ended(String),
+    #[error("there is no {host:?} in the inventory; it has {}", .known.join(", "))]
+    UnknownHost { host: String, known: Vec<String> },
 }
 
-/// What every server needs: the one config and the one log.
+/// What every server needs: the one config, the one log, and what outlives each of them.
 #[derive(Clone)]
 pub struct Context {
     pub config: Arc<HelperConfig>,
     events: EventLog,
+    doors: Doors,
+    limits: Limits,
+    inherited: forward::Inherited,
 }
+
+const SERVERS: [Kind; 7] = [
+    Kind { what: "DHCP", start: |c| Box::pin(async move { Ok(Box::pin(dhcp::start(&c)?) as Server) }) },
+    Kind { what: "DNS", start: |c| Box::pin(async move { Ok(Box::pin(dns::start(&c).await?) as Server) }) },
+    Kind { what: "HTTP", start: |c| Box::pin(async move { Ok(Box::pin(http::start(&c).await?) as Server) }) },
+    Kind {
+        what: "the registry",
+        start: |c| Box::pin(async move { Ok(Box::pin(registry::start(&c).await?) as Server) }),
+    },
+    Kind {
+        what: lb::API.name,
+        start: |c| Box::pin(async move { Ok(Box::pin(lb::start(&c, lb::API).await?) as Server) }),
+    },
+    Kind {
+        what: lb::MACHINE_CONFIG.name,
+        start: |c| Box::pin(async move { Ok(Box::pin(lb::start(&c, lb::MACHINE_CONFIG).await?) as Server) }),
+    },
+    Kind {
+        what: "forwards",
+        start: |c| Box::pin(async move { Ok(Box::pin(forward::start(&c)?) as Server) }),
+    },
+];
 
 pub fn load(path: &Path) -> Result<HelperConfig, HelperError> {
     let fail = |message: String| HelperError::Config { path: path.into(), message };
@@ -59,48 +95,54 @@ pub fn load(path: &Path) -> Result<HelperConfig, HelperError> {
     serde_saphyr::from_str(&yaml).map_err(|e| fail(e.to_string()))
 }
 
-/// Runs until SIGTERM or SIGINT, or until a server fails.
-pub async fn run(config: HelperConfig) -> Result<(), HelperError> {
+/// Runs until SIGTERM or SIGINT. What cannot start at all is an error; what ends later is started again. `after`: why the helper
+/// itself was started again.
+pub async fn run(config: HelperConfig, after: Option<String>) -> Result<(), HelperError> {
     let ready = config.ready_file.clone();
     // A file left by a killed predecessor must not say that we listen.
     remove(&ready)?;
-    allow_many_files();
+    let limits = Limits::of(allow_many_files());
     let (events, writer) = events::open(&config.events)?;
-    let context = Context { config: Arc::new(config), events };
+    if let Some(reason) = after {
+        events.send(HelperEventKind::Restarted { what: "the helper".into(), reason });
+    }
+    let inherited = forward::inherited(&config)?;
+    let config = Arc::new(config);
+    let doors = Doors::new(config.clone(), events.clone());
+    let context = Context { config, events, doors, limits, inherited };
 
     let mut term = signal(SignalKind::terminate()).map_err(HelperError::Signal)?;
     let mut int = signal(SignalKind::interrupt()).map_err(HelperError::Signal)?;
     let mut servers = JoinSet::new();
-    servers.spawn(dhcp::start(&context)?);
-    servers.spawn(dns::start(&context).await?);
-    servers.spawn(http::start(&context).await?);
-    servers.spawn(registry::start(&context).await?);
-    servers.spawn(lb::start(&context).await?);
-    servers.spawn(forward::start(&context)?);
+    for kind in SERVERS {
+        let server = (kind.start)(context.clone()).await?;
+        let context = context.clone();
+        servers.spawn(async move {
+            let again = || (kind.start)(context.clone());
+            supervise(kind.what, &context.events, server, again).await
+        });
+    }
     announce(&ready, std::process::id())?;
     tracing::info!(address = %context.config.address, "helper listens");
 
-    let outcome = tokio::select! {
-        _ = term.recv() => Ok(()),
-        _ = int.recv() => Ok(()),
-        Some(end) = servers.join_next() => Err(HelperError::Ended(match end {
-            Ok(()) => "its loop returned".into(),
-            Err(e) => e.to_string(),
-        })),
-    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
     remove(&ready)?;
     servers.shutdown().await;
     writer.finish().await;
-    outcome
+    Ok(())
 }
 
-/// Each relayed connection takes two descriptors, and many systems start processes with 1024.
-fn allow_many_files() {
+/// Each relayed connection takes two descriptors, and many systems start processes with 1024. Says how many there are now.
+fn allow_many_files() -> usize {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // Not being allowed to is no reason not to start.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+    getrlimit(Resource::RLIMIT_NOFILE).ok().and_then(|(soft, _)| soft.try_into().ok()).unwrap_or(1024)
 }
 
 /// The ready file appears whole or not at all: a reader may look at any instant.

@@ -1,19 +1,26 @@
 //! Sockets: listening with errors that name port and address, accepting for ever, relaying bytes.
 
 use crate::HelperError;
+use crate::events::EventLog;
+use crate::limits::{Full, Slot, Slots};
+use seedling_types::helper::HelperEventKind;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-/// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free. Also after a packet
+/// that could not be received, so that an error that stays is no endless loop.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Idle connections live as long as both peers do. A peer that vanished without a word (killed, rebooted under the same
 /// address) is noticed after at most 5 s + 3 × 2 s.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_RETRIES: u32 = 3;
+/// A peer that takes none of what it was sent for this long is gone, or wants to keep us busy.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// Per direction; the copy loop's own 8 KiB costs twice the system calls on large lists.
 pub const RELAY_BUFFER: usize = 32 * 1024;
@@ -44,10 +51,23 @@ pub fn udp(
     open().map_err(|source| HelperError::Bind { what, address, source })
 }
 
-pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+/// The next connection that has a place; those that have none are closed at once.
+pub async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Slots>,
+    events: &EventLog,
+) -> (TcpStream, SocketAddr, Slot) {
     loop {
         match listener.accept().await {
-            Ok(connection) => return connection,
+            Ok((stream, remote)) => match slots.take(remote.ip(), Instant::now()) {
+                Ok(slot) => return (stream, remote, slot),
+                Err(Full { say: None, .. }) => {}
+                Err(Full { say: Some(connections), reason }) => {
+                    tracing::warn!(service = slots.service, %remote, connections, reason, "connections refused");
+                    let (service, remote) = (slots.service.into(), v4(remote));
+                    events.send(HelperEventKind::Limited { service, remote, connections, reason });
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -57,21 +77,22 @@ pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 }
 
 /// Small messages leave at once, and a peer that vanished is noticed.
-pub fn prepare(streams: [&TcpStream; 2]) {
+pub fn prepare(stream: &TcpStream) {
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_RETRIES);
-    for stream in streams {
-        // Both only make things faster; a socket that refuses them still works.
-        let _ = stream.set_nodelay(true);
-        let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
-    }
+    // They only make things faster; a socket that refuses them still works.
+    let _ = stream.set_nodelay(true);
+    let socket = SockRef::from(stream);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    let _ = socket.set_tcp_user_timeout(Some(STALLED));
 }
 
 /// Copies both ways until both sides are done; an error of either side ends both.
 pub async fn relay(mut a: TcpStream, mut b: TcpStream) {
-    prepare([&a, &b]);
+    prepare(&a);
+    prepare(&b);
     let _ = tokio::io::copy_bidirectional_with_sizes(&mut a, &mut b, RELAY_BUFFER, RELAY_BUFFER).await;
 }
 

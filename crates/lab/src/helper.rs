@@ -1,17 +1,20 @@
-//! The helper as a process of its own inside the lab's network namespace; it outlives the command that started it.
+//! The helper as a process of its own inside the lab's network namespace; it outlives the command that started it. Its parent there
+//! (`helper keep`) starts it again when it dies.
 
 use crate::processes::{self, Process};
 use crate::{Lab, LabError, at};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
 use seedling_steps::{Condition, Probe, wait_for, write_atomic};
-use seedling_types::helper::{Forward, HelperConfig};
+use seedling_types::helper::{Forward, HelperConfig, HelperEvent};
 use seedling_types::ports;
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::{Child, Command};
@@ -21,25 +24,31 @@ use tokio::process::{Child, Command};
 const API_LISTENER: i32 = 3;
 const MOVE_LISTENER: &str = r#"exec "$@" 3<&0 </dev/null"#;
 const POLL: Duration = Duration::from_millis(20);
+/// `seedling helper …`: the helper, and its parent.
+const HELPER: &str = "run";
+const KEEPER: &str = "keep";
+/// A longer log of earlier runs is put aside.
+const LONG_LOG: u64 = 16 << 20;
 
 /// Starts it unless it runs, and waits until it listens. Returns where the API is reached from outside.
 pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
-    let running = !find(&lab.helper_config()).is_empty();
+    let config = lab.helper_config();
+    let runs = || !find(&config).is_empty() || !processes::find(&arguments(KEEPER, &config)).is_empty();
+    let running = runs();
     let (api, mut started) = match lab.record.api {
         Some(api) if running => (api, None),
         _ => {
-            stop(&lab.helper_config()).await?; // one whose address was never written down is of no use
+            stop(&config).await?; // one whose address was never written down is of no use
             let (api, child) = start(lab, program)?;
             (api, Some(child))
         }
     };
     let hint = format!("read {}", lab.helper_log().display());
     let condition = Condition::within("the helper to listen", Duration::from_secs(15), hint);
-    let config = lab.helper_config();
     // Our own child is asked itself: one that is becoming another program has no arguments for a moment.
     let mut ended = || match &mut started {
         Some(child) => !matches!(child.try_wait(), Ok(None)),
-        None => find(&config).is_empty(),
+        None => !runs(),
     };
     wait_for(&condition, POLL, async || {
         if lab.helper_ready().exists() {
@@ -73,6 +82,9 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
         events: lab.helper_events(),
         ready_file: lab.helper_ready(),
         lease_seconds: None,
+        told_of_power: true,
+        relays: Vec::new(),
+        server_ca: server_ca(lab)?,
         forwards: vec![Forward { fd: API_LISTENER, to: SocketAddr::from((spec.helper, ports::API)) }],
     };
     let path = lab.helper_config();
@@ -81,6 +93,9 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
     at(&path, write_atomic(&path, yaml, 0o644))?;
     remove_if_there(&lab.helper_ready())?;
     let log = lab.helper_log();
+    if fs::metadata(&log).is_ok_and(|m| m.len() > LONG_LOG) {
+        at(&log, fs::rename(&log, HelperEvent::older(&log)))?;
+    }
     let output = at(&log, OpenOptions::new().create(true).append(true).open(&log))?;
     let errors = at(&log, output.try_clone())?;
     // A session of its own: it gets no signal of the terminal `lab up` was typed in.
@@ -89,8 +104,7 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
         .arg(format!("--net={}", namespace_path(&Network::of_lab(lab.name()).namespace()).display()))
         .args(["sh", "-c", MOVE_LISTENER, "sh"])
         .arg(program)
-        .args(["helper", "run", "--config"])
-        .arg(&path)
+        .args(arguments(KEEPER, &path))
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(listener)))
         .stdout(output)
@@ -99,11 +113,34 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
     Ok((api, at(Path::new("setsid"), child)?))
 }
 
-/// Asks it to end, and insists.
+/// Who signed the certificates of the cluster's servers, for health checks: the admin's kubeconfig has the API servers' authorities, a
+/// machine's pointer the machine-config server's. Without both, checks believe anybody.
+fn server_ca(lab: &Lab) -> Result<Option<PathBuf>, LabError> {
+    let assets = &lab.record.spec.assets;
+    let read = |name: &str| fs::read_to_string(assets.join(name)).unwrap_or_default();
+    let Some(bundle) = authorities(&read("auth/kubeconfig"), &read("master.ign")) else { return Ok(None) };
+    let path = lab.dir.join("helper-ca.crt");
+    at(&path, write_atomic(&path, bundle, 0o644))?;
+    Ok(Some(path))
+}
+
+fn authorities(kubeconfig: &str, pointer: &str) -> Option<String> {
+    let kubeconfig: Value = serde_saphyr::from_str(kubeconfig).ok()?;
+    let api = kubeconfig.pointer("/clusters/0/cluster/certificate-authority-data")?.as_str()?;
+    let pointer: Value = serde_json::from_str(pointer).ok()?;
+    let machine_config =
+        pointer.pointer("/ignition/security/tls/certificateAuthorities/0/source")?.as_str()?;
+    let (_, machine_config) = machine_config.split_once("base64,")?;
+    let pem = |base64: &str| String::from_utf8(STANDARD.decode(base64).ok()?).ok();
+    Some(pem(api)? + &pem(machine_config)?)
+}
+
+/// Asks it to end, and insists. First whoever would start it again, which hands on the wish.
 pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
-    let arguments = arguments(config);
-    if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
-        processes::end(&arguments, Signal::SIGKILL).await?;
+    for arguments in [arguments(KEEPER, config), arguments(HELPER, config)] {
+        if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
+            processes::end(&arguments, Signal::SIGKILL).await?;
+        }
     }
     Ok(())
 }
@@ -111,11 +148,11 @@ pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
 /// Helpers of this very lab, told by the config they were started with: this also finds one whose starter was killed before
 /// it could write anything down.
 pub(crate) fn find(config: &Path) -> Vec<Process> {
-    processes::find(&arguments(config))
+    processes::find(&arguments(HELPER, config))
 }
 
-fn arguments(config: &Path) -> [&OsStr; 4] {
-    ["helper".as_ref(), "run".as_ref(), "--config".as_ref(), config.as_os_str()]
+fn arguments<'a>(verb: &'a str, config: &'a Path) -> [&'a OsStr; 4] {
+    ["helper".as_ref(), verb.as_ref(), "--config".as_ref(), config.as_os_str()]
 }
 
 fn last_words(log: &Path) -> String {
@@ -128,5 +165,20 @@ fn remove_if_there(path: &Path) -> Result<(), LabError> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(path, Err(e)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_checks_believe_both_authorities_or_everybody() {
+        let kubeconfig = "clusters: [{cluster: {certificate-authority-data: QVBJCg==}}]";
+        let pointer = r#"{"ignition":{"security":{"tls":{"certificateAuthorities":[
+            {"source":"data:text/plain;charset=utf-8;base64,TUNTCg=="}]}}}}"#;
+        assert_eq!(authorities(kubeconfig, pointer).as_deref(), Some("API\nMCS\n"));
+        assert_eq!(authorities(kubeconfig, ""), None);
+        assert_eq!(authorities("", pointer), None);
     }
 }

@@ -116,6 +116,8 @@ fn node(host: &Host, inspection: Inspection, first_boot_done: bool, events: &[He
 
 /// A line that is being written, or of a newer version, is left out.
 pub fn read_events(path: &Path) -> Vec<HelperEvent> {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    // What became too long was put aside; of it, too, machines' boots are told.
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let text = read(&HelperEvent::older(path)) + &read(path);
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

@@ -4,6 +4,7 @@ use crate::spec::check_name;
 use crate::{LabError, LabSpec, at};
 use seedling_machines::{Machine, Progress};
 use seedling_steps::write_atomic;
+use seedling_types::door::Door;
 use seedling_types::{Host, Role};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -149,6 +150,20 @@ impl Lab {
             known: hosts.hosts.iter().map(|h| h.name.clone()).collect(),
         })?;
         Ok(self.machine_of(host))
+    }
+
+    /// As by its power button. The helper is told first: a machine that has not finished its first boot may fetch its Ignition config.
+    pub async fn switch_on(&self, node: &str) -> Result<(), LabError> {
+        let machine = self.machine(node)?;
+        if !machine.first_boot_done() {
+            let path = self.dir.join("doors").join(format!("{node}.json"));
+            let door: Door =
+                fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+            let json = serde_json::to_vec(&door.power_on())
+                .map_err(|e| LabError::Unreadable { path: path.clone(), message: e.to_string() })?;
+            at(&path, write_atomic(&path, json, 0o600))?;
+        }
+        Ok(machine.switch_on().await?)
     }
 
     pub fn machines(&self) -> Vec<Machine> {

@@ -55,7 +55,7 @@ pub async fn up(
     lab.save()?;
     progress("helper listens");
 
-    all(join_all(machines.iter().map(|m| switch_on(m, progress))).await)?;
+    all(join_all(machines.iter().map(|m| switch_on(&lab, m, progress))).await)?;
     Ok(lab)
 }
 
@@ -75,8 +75,8 @@ async fn create(labs: &Labs, spec: LabSpec, progress: Progress<'_>) -> Result<La
     Ok(lab)
 }
 
-async fn switch_on(machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {
-    machine.switch_on().await?;
+async fn switch_on(lab: &Lab, machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {
+    lab.switch_on(&machine.name).await?;
     progress(&format!("{} is on", machine.name));
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! Boots four machines through the real helper and the real Ignition, boots one again, and checks that nothing is left.
-//! Needs root and a minute; elsewhere it says so and passes. Started with `helper run --config FILE` this program is the helper.
+//! Needs root and a minute; elsewhere it says so and passes. Started with `helper keep` or
+//! `helper run` and `--config FILE` this program is the helper.
 
 use anyhow::{Context, Result, ensure};
 use seedling_lab::{Lab, LabSpec, Labs, Options, Position, default_inventory, down, status, up};
 use seedling_machines::{Machine, Power};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::ClusterDomain;
+use seedling_types::helper::HelperEventKind;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +18,16 @@ const NAME: &str = "boot-test";
 fn main() -> Result<()> {
     let args: Vec<_> = std::env::args().collect();
     let runtime = tokio::runtime::Runtime::new()?;
-    if let [_, helper, run, flag, config] = args.as_slice()
-        && (helper.as_str(), run.as_str(), flag.as_str()) == ("helper", "run", "--config")
+    if let [_, helper, verb, flag, config, after @ ..] = args.as_slice()
+        && (helper.as_str(), flag.as_str()) == ("helper", "--config")
     {
         tracing_subscriber::fmt().with_ansi(false).init();
-        return Ok(runtime.block_on(seedling_helper::run(seedling_helper::load(Path::new(config))?))?);
+        let config = Path::new(config);
+        if verb == "keep" {
+            return Ok(runtime.block_on(seedling_helper::keep(&std::env::current_exe()?, config))?);
+        }
+        let after = after.get(1).cloned();
+        return Ok(runtime.block_on(seedling_helper::run(seedling_helper::load(config)?, after))?);
     }
     if let [_, verb, dir] = args.as_slice()
         && verb == "up"
@@ -89,9 +96,10 @@ async fn story(labs: &Labs, dir: &Path) -> Result<()> {
     let again = up(labs, spec.clone(), &options, &say).await?;
     ensure!(pids(&lab).await? == before, "a second `up` restarted something");
     ensure!(again.record.api == lab.record.api, "a second `up` moved the API");
+    killed_helper_comes_back(&lab).await?;
 
     power_cut(&lab.machine("master-1")?).await?;
-    half_done_first_boot(&lab.machine("master-2")?).await
+    half_done_first_boot(&lab, &lab.machine("master-2")?).await
 }
 
 fn spec(dir: &Path) -> Result<LabSpec> {
@@ -183,6 +191,33 @@ async fn status_tells(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
+/// By its parent, with the same doors and the same sockets.
+async fn killed_helper_comes_back(lab: &Lab) -> Result<()> {
+    let before = lab.helper_pids();
+    for pid in &before {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(*pid), nix::sys::signal::Signal::SIGKILL)?;
+    }
+    let condition = Condition::new("the helper to come back", Duration::from_secs(10), "see helper.log");
+    wait_for(&condition, Duration::from_millis(20), async || match status(lab).await {
+        Ok(now) if now.helper.ready && lab.helper_pids() != before => Probe::Met(()),
+        now => Probe::Unmet(format!("{now:?}")),
+    })
+    .await?;
+    let events = seedling_lab::read_events(&lab.helper_events());
+    let restarted = events.iter().any(|e| {
+        matches!(&e.what, HelperEventKind::Restarted { what, reason }
+        if what == "the helper" && reason == "killed by signal 9")
+    });
+    ensure!(restarted, "nothing says that the helper was killed");
+    reach_each_other(lab).await?;
+    // What it had given away it does not give again.
+    let url = "http://192.168.100.1:8080/ign/52:54:00:5e:ed:10";
+    let ask = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url];
+    let code = lab.machine("bootstrap")?.exec_output(&ask).await?;
+    ensure!(code == "410", "bootstrap.ign a second time: {code}");
+    Ok(())
+}
+
 async fn pids(lab: &Lab) -> Result<Vec<Option<u32>>> {
     let mut pids = Vec::new();
     for machine in lab.machines() {
@@ -207,11 +242,11 @@ async fn power_cut(machine: &Machine) -> Result<()> {
 }
 
 /// As if the power had failed while Ignition wrote: files are there, the stamp is not.
-async fn half_done_first_boot(machine: &Machine) -> Result<()> {
+async fn half_done_first_boot(lab: &Lab, machine: &Machine) -> Result<()> {
     machine.cut_off().await?;
     fs::remove_file(machine.on_disk("/etc/.ignition-applied"))?;
     fs::write(machine.on_disk("/etc/role"), "half")?;
-    machine.switch_on().await?;
+    lab.switch_on(&machine.name).await?;
     wait_until_booted(std::slice::from_ref(machine)).await?;
     booted_as_told(machine).await
 }

@@ -5,6 +5,7 @@
 
 use crate::run::{MachineError, Progress, at, run};
 use sha2::{Digest, Sha256};
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 const SUITE: &str = "bookworm";
+/// Of Debian's package debian-archive-keyring.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Counted up when the steps below change what they make of the same inputs.
 const RECIPE: u32 = 2;
 const PACKAGES: &str = include_str!("../../../node/packages.txt");
@@ -149,11 +152,7 @@ async fn debootstrap(
     at(&debs, fs::create_dir_all(&debs))?;
     progress(&format!("making the node image: Debian {SUITE} by debootstrap (a minute or two, once)"));
     let mut child = Command::new("debootstrap")
-        .arg("--variant=minbase")
-        .arg(format!("--include={}", lines(PACKAGES).collect::<Vec<_>>().join(",")))
-        .arg(format!("--cache-dir={}", debs.display()))
-        .arg(SUITE)
-        .arg(target)
+        .args(debootstrap_arguments(&debs, target))
         .stdin(at(target, lock.try_clone())?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -181,6 +180,19 @@ async fn debootstrap(
             complaint: format!("{last}\n{}", String::from_utf8_lossy(&failed.stderr).trim()),
         }),
     }
+}
+
+/// Without a forced check debootstrap takes packages that nobody signed for where the keyring is missing.
+fn debootstrap_arguments(debs: &Path, target: &Path) -> Vec<OsString> {
+    vec![
+        "--variant=minbase".into(),
+        "--force-check-gpg".into(),
+        format!("--keyring={KEYRING}").into(),
+        format!("--include={}", lines(PACKAGES).collect::<Vec<_>>().join(",")).into(),
+        format!("--cache-dir={}", debs.display()).into(),
+        SUITE.into(),
+        target.into(),
+    ]
 }
 
 fn phase_of(line: &str) -> &'static str {
@@ -263,6 +275,17 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), MachineError> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_that_nobody_signed_for_are_refused() {
+        let arguments = debootstrap_arguments(Path::new("/debs"), Path::new("/target"));
+        for wanted in ["--force-check-gpg", "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg"] {
+            assert!(arguments.iter().any(|a| a == wanted), "{wanted}");
+        }
+        assert_eq!(arguments.last().unwrap(), "/target");
+        let setup = include_str!("../../../scripts/setup.sh");
+        assert!(setup.contains(" debian-archive-keyring "), "setup.sh brings no keyring");
+    }
 
     /// A file added to node/rootfs and forgotten in the table would silently not be in the image.
     #[test]

@@ -4,7 +4,7 @@ use crate::{ClusterDomain, Inventory};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -27,9 +27,25 @@ pub struct HelperConfig {
     pub ready_file: PathBuf,
     #[serde(default)]
     pub lease_seconds: Option<u32>,
+    /// Whoever switches machines on says so (see `door`), as a lab does. Otherwise a machine that asks for an address boots.
+    #[serde(default)]
+    pub told_of_power: bool,
+    /// DHCP relays that are answered; without any, nobody's but the machines' own packets.
+    #[serde(default)]
+    pub relays: Vec<Ipv4Addr>,
+    /// PEM: who signed the certificates of API servers and machine-config servers. Without it health checks take any certificate.
+    #[serde(default)]
+    pub server_ca: Option<PathBuf>,
     /// Listening sockets handed over as file descriptors; each connection is relayed to `to` (dialled from here).
     #[serde(default)]
     pub forwards: Vec<Forward>,
+}
+
+impl HelperConfig {
+    /// What is known of a machine's door; beside the event log, since both must outlive the process.
+    pub fn door(&self, host: &str) -> PathBuf {
+        self.events.with_file_name("doors").join(format!("{host}.json"))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +62,15 @@ pub struct HelperEvent {
     pub time: String,
     #[serde(flatten)]
     pub what: HelperEventKind,
+}
+
+impl HelperEvent {
+    /// Where a log goes that has become too long: what came before the log at `path`.
+    pub fn older(path: &Path) -> PathBuf {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".1");
+        name.into()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,5 +112,34 @@ pub enum HelperEventKind {
         remote: Ipv4Addr,
         host: Option<String>,
         backend: String,
+    },
+    /// An Ignition config was not given.
+    Refused {
+        path: String,
+        remote: Ipv4Addr,
+        host: Option<String>,
+        reason: String,
+    },
+    /// A door was opened (a machine boots) or shut (it has its config, or nobody needs it any more).
+    Door {
+        host: String,
+        open: bool,
+        reason: String,
+    },
+    /// A server that ended, or the helper itself, was started again.
+    Restarted {
+        what: String,
+        reason: String,
+    },
+    /// Connections that were closed at once, since there were too many; said once a second at most.
+    Limited {
+        service: String,
+        remote: Ipv4Addr,
+        connections: u64,
+        reason: String,
+    },
+    /// More happened than could be written down.
+    Lost {
+        events: u64,
     },
 }

@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod door;
 pub mod helper;
 pub mod inventory;
 pub mod names;

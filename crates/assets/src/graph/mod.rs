@@ -117,6 +117,7 @@ pub fn rows() -> Vec<Row> {
     let row = |id, name: &str, needs: &[Id]| Row { id, name: name.into(), needs: needs.to_vec() };
     let server_bundle = "tls.KubeAPIServerCompleteCABundle";
     let admin = "tls.AdminKubeConfigClientCertKey";
+    let bootstrap_admin = "seedling.BootstrapAdminClientCertKey";
     let mut rows = vec![
         row(INSTALL_CONFIG, "Install Config", &[]),
         row(CLUSTER_ID, "Cluster ID", &[INSTALL_CONFIG]),
@@ -135,7 +136,11 @@ pub fn rows() -> Vec<Row> {
         ),
         row(CLUSTER_API, "Cluster API Manifests", &[]),
         row(KUBECONFIG_ADMIN, "Kubeconfig Admin Client", &[admin, server_bundle, INSTALL_CONFIG]),
-        row(KUBECONFIG_INTERNAL, "Kubeconfig Admin Internal Client", &[admin, server_bundle, INSTALL_CONFIG]),
+        row(
+            KUBECONFIG_INTERNAL,
+            "Kubeconfig Admin Internal Client",
+            &[bootstrap_admin, server_bundle, INSTALL_CONFIG],
+        ),
         row(
             KUBECONFIG_KUBELET,
             "Kubeconfig Kubelet",
@@ -144,7 +149,7 @@ pub fn rows() -> Vec<Row> {
         row(
             KUBECONFIG_LOOPBACK,
             "Kubeconfig Admin Client (Loopback)",
-            &[admin, "tls.KubeAPIServerLocalhostCABundle", INSTALL_CONFIG],
+            &[bootstrap_admin, "tls.KubeAPIServerLocalhostCABundle", INSTALL_CONFIG],
         ),
         row(CVO_IGNORE, "CVO Ignore", &[MANIFESTS, OPENSHIFT]),
         row(RELEASE, "Release Image Pull Spec", &[]),
@@ -166,11 +171,12 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// The bootstrap node does not sign with these, and a person's certificate is in the kubeconfigs only.
-pub const NOT_IN_BOOTSTRAP: [Id; 3] = [
+/// The bootstrap node does not sign with these, and an admin's certificate is in the kubeconfigs only.
+pub const NOT_IN_BOOTSTRAP: [Id; 4] = [
     "tls.AdminKubeConfigSignerCertKey",
     "tls.KubeletBootstrapCertSigner",
     "tls.AdminKubeConfigClientCertKey",
+    "seedling.BootstrapAdminClientCertKey",
 ];
 
 fn bootstrap_needs() -> Vec<Id> {

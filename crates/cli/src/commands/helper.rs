@@ -1,5 +1,9 @@
-//! `seedling helper run`: the servers that nodes boot from, until SIGTERM.
+//! `seedling helper`: the servers that nodes boot from, and the door to a machine's Ignition config.
 
+use super::lab::Name;
+use anyhow::Result;
+use seedling_helper::{doors, keep, load, run as serve};
+use seedling_lab::Labs;
 use std::path::PathBuf;
 
 #[derive(clap::Subcommand)]
@@ -9,10 +13,41 @@ pub enum HelperCommand {
         /// helper.yaml
         #[arg(long)]
         config: PathBuf,
+        /// Why it is started again, for the event log
+        #[arg(long, hide = true)]
+        after: Option<String>,
+    },
+    /// `run` in a process of its own, started again when it dies
+    #[command(hide = true)]
+    Keep {
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Let a machine fetch its Ignition config once more within the hour: the bootstrap node's is given once a power-on and never
+    /// after the handoff, the others' only while their machine boots
+    Open {
+        /// Name of the machine in the inventory
+        machine: String,
+        /// helper.yaml [default: the lab's]
+        #[arg(long)]
+        config: Option<PathBuf>,
+        #[command(flatten)]
+        lab: Name,
     },
 }
 
-pub async fn run(cmd: HelperCommand) -> anyhow::Result<()> {
-    let HelperCommand::Run { config } = cmd;
-    Ok(seedling_helper::run(seedling_helper::load(&config)?).await?)
+pub async fn run(cmd: HelperCommand) -> Result<()> {
+    match cmd {
+        HelperCommand::Run { config, after } => serve(load(&config)?, after).await?,
+        HelperCommand::Keep { config } => keep(&std::env::current_exe()?, &config).await?,
+        HelperCommand::Open { machine, config, lab } => {
+            let config = match config {
+                Some(config) => config,
+                None => Labs::from_env().open(&lab.name)?.helper_config(),
+            };
+            doors::open(&load(&config)?, &machine)?;
+            eprintln!("{machine} may fetch its Ignition config once within the hour");
+        }
+    }
+    Ok(())
 }

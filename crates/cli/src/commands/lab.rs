@@ -200,9 +200,10 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
         }
         LabCommand::List { output } => list(&labs.list()?, output.output)?,
         LabCommand::Power { lab, node, to } => {
-            let machine = labs.open(&lab.name)?.machine(&node)?;
+            let lab = labs.open(&lab.name)?;
+            let machine = lab.machine(&node)?;
             match to {
-                To::On => machine.switch_on().await?,
+                To::On => lab.switch_on(&node).await?,
                 To::Off => machine.switch_off().await?,
                 To::Kill => machine.cut_off().await?,
             }

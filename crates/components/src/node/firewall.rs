@@ -1,4 +1,5 @@
-//! No pod reaches the machine-config server, whichever way: at this node's address, at another's, or through a load balancer.
+//! No pod reaches the machine-config server, whichever way: at this node's address, at another's, or through a load balancer. Nor
+//! the helper's files and images: from there it looks like its node, which may have what a pod may not.
 //!
 //! A table of our own, which neither kube-proxy nor the pod network touches. What the host itself sends is not filtered: it passes
 //! neither hook with a pod's address.
@@ -8,6 +9,8 @@ use seedling_types::ports;
 
 pub const UNIT: &str = "machine-config-firewall.service";
 pub const RULES: &str = "/etc/kubernetes/machine-config-firewall.nft";
+pub const HELPER_UNIT: &str = "helper-firewall.service";
+const TABLE: &str = "inet seedling_machine_config";
 
 /// The filter hooks see the address after a Service's was replaced, so a Service in front of the server does not help either. A
 /// node forwards nobody's connection to these ports; to itself it refuses pods. Refused at once: a drop would look like a fault.
@@ -19,14 +22,19 @@ pub fn rules(pod_networks: &[IpNet]) -> String {
         if pods.is_empty() { String::new() } else { format!("    {family} saddr {{ {pods} }} {refused}\n") }
     };
     let pods = from("ip", false) + &from("ip6", true);
+    let (http, registry) = (ports::HELPER_HTTP, ports::HELPER_REGISTRY);
     format!(
         r#"# Declared and deleted first, so that loading it again replaces it, in one step.
-table inet seedling_machine_config
-delete table inet seedling_machine_config
-table inet seedling_machine_config {{
+table {TABLE}
+delete table {TABLE}
+table {TABLE} {{
+  set helper {{
+    type ipv4_addr;
+  }}
   chain forward {{
     type filter hook forward priority filter; policy accept;
     {refused}
+    ip daddr @helper tcp dport {{ {http}, {registry} }} reject with tcp reset
   }}
   chain input {{
     type filter hook input priority filter; policy accept;
@@ -49,6 +57,29 @@ PartOf=nftables.service
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/sbin/nft -f {RULES}
+
+[Install]
+WantedBy=multi-user.target
+"#
+    )
+}
+
+/// The helper is known by its name; a unit of its own, so that a name that is not known yet takes nothing else away. Tried until it is.
+pub fn helper_unit(helper: &str) -> String {
+    format!(
+        r#"[Unit]
+Description=Keep pods away from the helper
+Requires={UNIT}
+After={UNIT}
+PartOf={UNIT}
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/nft add element {TABLE} helper {{ {helper} }}
+Restart=on-failure
+RestartSec=2
 
 [Install]
 WantedBy=multi-user.target
@@ -79,5 +110,49 @@ mod tests {
         let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success(), "{said}");
         assert_eq!(said.matches("22623").count(), 3, "{said}");
+    }
+    /// A pod behind a node, and the helper beside it: the pod's packets are forwarded, the node's are its own.
+    #[test]
+    fn a_pod_does_not_reach_the_helper_and_its_node_does() {
+        let pods = [IpNet::new_assert(Ipv4Addr::new(10, 128, 0, 0).into(), 14)];
+        let unit = helper_unit("192.168.100.1");
+        let add = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/sbin/")).unwrap_or_default();
+        let script = format!(
+            r#"
+set -e
+ip link set lo up
+pod=$(mktemp -u /run/netns/fw-pod-XXXXXX); helper=$(mktemp -u /run/netns/fw-helper-XXXXXX)
+pod=${{pod##*/}}; helper=${{helper##*/}}
+trap 'ip netns pids $helper | xargs -r kill; ip netns del $pod; ip netns del $helper' EXIT
+ip netns add $pod; ip netns add $helper
+ip link add p0 type veth peer name eth0 netns $pod; ip link add h0 type veth peer name eth0 netns $helper
+ip addr add 10.128.0.1/24 dev p0; ip link set p0 up
+ip addr add 192.168.100.11/24 dev h0; ip link set h0 up
+ip -n $pod addr add 10.128.0.2/24 dev eth0; ip -n $pod link set eth0 up; ip -n $pod route add default via 10.128.0.1
+ip -n $helper addr add 192.168.100.1/24 dev eth0; ip -n $helper link set eth0 up; ip -n $helper link set lo up
+ip -n $helper route add default via 192.168.100.11
+echo 1 > /proc/sys/net/ipv4/ip_forward
+nft -f - <<'END'
+{rules}END
+{add}
+for port in 8080 5000 6443; do ip netns exec $helper busybox nc -ll -p $port -e /bin/echo hello & done
+ask() {{ # ask NAMESPACE PORT
+  $1 busybox timeout 2 busybox nc -w 1 192.168.100.1 $2 </dev/null || true
+}}
+until [ "$(ask "" 6443)" = hello ]; do :; done
+until [ "$(ask "" 8080)" = hello ] && [ "$(ask "" 5000)" = hello ]; do :; done
+for port in 8080 5000 6443; do echo "pod $port: $(ask "ip netns exec $pod" $port)"; done
+"#,
+            rules = rules(&pods)
+        );
+        let run = Command::new("timeout")
+            .args(["60", "unshare", "--net", "sh", "-c", &script])
+            .stdin(Stdio::null())
+            .output();
+        let run = run.unwrap_or_else(|e| panic!("unshare: {e}"));
+        let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success(), "{said}");
+        assert!(said.contains("pod 8080: \n") && said.contains("pod 5000: \n"), "{said}");
+        assert!(said.contains("pod 6443: hello\n"), "{said}");
     }
 }

@@ -45,6 +45,7 @@ pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
     let first_boot = include_str!("files/seedling-first-boot.service").replace("HELPER", &helper);
     let units = vec![
         Unit::new(firewall::UNIT, true, firewall::unit()),
+        Unit::new(firewall::HELPER_UNIT, true, firewall::helper_unit(&p.domain.helper())),
         Unit::new("seedling-first-boot.service", true, first_boot),
     ];
     Ok(config(files, units))
@@ -153,6 +154,7 @@ mod tests {
             let units: Vec<_> = config.systemd.units.iter().map(|u| (u.name.as_str(), u.enabled)).collect();
             let names = [
                 "machine-config-firewall.service",
+                "helper-firewall.service",
                 "seedling-first-boot.service",
                 "containerd.service",
                 "kubelet.service",

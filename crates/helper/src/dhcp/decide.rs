@@ -12,12 +12,14 @@ const LEASE_SECONDS: u32 = 4 * 60 * 60;
 #[derive(Debug, PartialEq)]
 pub struct Decision<R> {
     pub events: Vec<HelperEventKind>,
+    /// Whose machine begins to boot, by what it asks.
+    pub boots: Option<Host>,
     pub reply: Option<R>,
 }
 
 impl<R> Decision<R> {
     pub fn ignore() -> Self {
-        Self { events: Vec::new(), reply: None }
+        Self { events: Vec::new(), boots: None, reply: None }
     }
 }
 
@@ -29,6 +31,10 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
     let Some(DhcpOption::MessageType(kind)) = request.opts().get(OptionCode::MessageType) else {
         return Decision::ignore();
     };
+    // A reply goes to the relay that is named: without this, to anybody's victim.
+    if !request.giaddr().is_unspecified() && !config.relays.contains(&request.giaddr()) {
+        return Decision::ignore();
+    }
     let mac = request.chaddr().iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
     let host = config.inventory.by_mac(&mac);
     let event = |message: &str, address: Option<Ipv4Addr>| HelperEventKind::Dhcp {
@@ -41,7 +47,8 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
     let say = |heard: &str, said: Option<(&str, Message)>| {
         let mut events = vec![event(heard, asked)];
         events.extend(said.iter().map(|(name, _)| event(name, host.map(|h| h.address))));
-        Decision { events, reply: said.map(|(_, message)| message) }
+        let boots = host.filter(|_| said.is_some() && begins(request)).cloned();
+        Decision { events, boots, reply: said.map(|(_, message)| message) }
     };
 
     match (kind, host) {
@@ -49,7 +56,8 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
             say("DISCOVER", Some(("OFFER", lease(config, request, host, MessageType::Offer))))
         }
         (MessageType::Discover, None) => {
-            Decision { events: vec![event("DISCOVER", asked), event("REFUSED", None)], reply: None }
+            let events = vec![event("DISCOVER", asked), event("REFUSED", None)];
+            Decision { events, ..Decision::ignore() }
         }
         // The client chose another server's offer.
         (MessageType::Request, _) if chosen_server(request).is_some_and(|s| s != config.address) => {
@@ -59,17 +67,25 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
             say("REQUEST", Some(("ACK", lease(config, request, host, MessageType::Ack))))
         }
         (MessageType::Request, _) => say("REQUEST", Some(("NAK", refuse(config, request)))),
-        (MessageType::Inform, Some(host)) => {
+        // Answered at the address it names, which must be its own.
+        (MessageType::Inform, Some(host)) if asked == Some(host.address) => {
             say("INFORM", Some(("ACK", lease(config, request, host, MessageType::Ack))))
         }
-        (MessageType::Inform, None) => {
-            Decision { events: vec![event("INFORM", asked), event("REFUSED", None)], reply: None }
+        (MessageType::Inform, _) => {
+            let events = vec![event("INFORM", asked), event("REFUSED", None)];
+            Decision { events, ..Decision::ignore() }
         }
         (MessageType::Release, _) => say("RELEASE", None),
         // Somebody else uses the address; giving out another one would contradict the inventory.
         (MessageType::Decline, _) => say("DECLINE", None),
         _ => Decision::ignore(),
     }
+}
+
+/// A machine that has no address yet, and asks for one. One that renews its lease has.
+fn begins(request: &Message) -> bool {
+    let kind = request.opts().msg_type();
+    request.ciaddr().is_unspecified() && matches!(kind, Some(MessageType::Discover | MessageType::Request))
 }
 
 /// While selecting or rebooting the address is in the option, while renewing in the header.

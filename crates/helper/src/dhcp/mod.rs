@@ -27,8 +27,14 @@ pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, Help
 async fn serve(socket: UdpSocket, context: Context) {
     let mut buffer = [0; MAX_REQUEST];
     loop {
-        let Ok((n, _)) = socket.recv_from(&mut buffer).await else { continue };
+        let Ok((n, _)) = socket.recv_from(&mut buffer).await else {
+            tokio::time::sleep(net::ACCEPT_PAUSE).await;
+            continue;
+        };
         let decision = handle(&context.config, &buffer[..n]);
+        if let Some(host) = &decision.boots {
+            context.doors.dhcp(host);
+        }
         for event in decision.events {
             context.events.send(event);
         }
@@ -43,14 +49,14 @@ async fn serve(socket: UdpSocket, context: Context) {
 /// Bytes in, bytes out. What is no DHCP message gets no answer.
 pub fn handle(config: &HelperConfig, packet: &[u8]) -> Decision<(Vec<u8>, SocketAddrV4)> {
     let Ok(request) = Message::from_bytes(packet) else { return Decision::ignore() };
-    let Decision { events, reply } = decide(config, &request);
+    let Decision { events, boots, reply } = decide(config, &request);
     let reply = reply.and_then(|message| {
         let to = destination(&message);
         let mut bytes = message.to_vec().ok()?;
         bytes.resize(bytes.len().max(BOOTP_MIN), 0);
         Some((bytes, to))
     });
-    Decision { events, reply }
+    Decision { events, boots, reply }
 }
 
 /// A relay's clients are answered through it; a client that has its address, there; all others by broadcast, since they

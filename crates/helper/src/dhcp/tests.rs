@@ -3,6 +3,7 @@ use crate::dhcp::handle;
 use crate::testing::config;
 use dhcproto::{Decodable, Encodable};
 use proptest::prelude::*;
+use seedling_types::HelperConfig;
 use std::net::SocketAddrV4;
 
 const MASTER: [u8; 6] = [0x52, 0x54, 0, 0, 0, 0x11];
@@ -126,11 +127,34 @@ fn replies_go_where_the_client_hears_them() {
     let reply_to = |change: fn(&mut Message)| {
         let mut request = message(MessageType::Request, MASTER, &[asking(MASTER_ADDRESS)]);
         change(&mut request);
-        handle(&config(), &request.to_vec().unwrap()).reply.unwrap().1.to_string()
+        let config = HelperConfig { relays: vec![[10, 0, 0, 1].into()], ..config() };
+        handle(&config, &request.to_vec().unwrap()).reply.map(|(_, to)| to.to_string()).unwrap_or_default()
     };
     assert_eq!(reply_to(|_| {}), "255.255.255.255:68");
     assert_eq!(reply_to(|m| _ = m.set_ciaddr(MASTER_ADDRESS)), "192.168.100.11:68");
     assert_eq!(reply_to(|m| _ = m.set_giaddr([10, 0, 0, 1])), "10.0.0.1:67");
+    assert_eq!(reply_to(|m| _ = m.set_giaddr([8, 8, 8, 8])), "", "a relay that nobody configured");
+    let mut inform = message(MessageType::Inform, MASTER, &[]);
+    inform.set_ciaddr([8, 8, 8, 8]);
+    assert_eq!(handle(&config(), &inform.to_vec().unwrap()).reply, None, "somebody else's address");
+}
+
+#[test]
+fn a_machine_boots_when_it_asks_for_an_address_and_not_when_it_keeps_one() {
+    use MessageType::*;
+    let boots = |request: &Message| decide(&config(), request).boots.map(|h| h.name);
+    let mut renewing = message(Request, MASTER, &[]);
+    renewing.set_ciaddr(MASTER_ADDRESS);
+    let table = [
+        (message(Discover, MASTER, &[]), Some("master-0")),
+        (message(Request, MASTER, &[asking(MASTER_ADDRESS)]), Some("master-0")),
+        (renewing, None),
+        (message(Discover, STRANGER, &[]), None),
+        (message(Release, MASTER, &[]), None),
+    ];
+    for (request, want) in table {
+        assert_eq!(boots(&request).as_deref(), want, "{request:?}");
+    }
 }
 
 proptest! {

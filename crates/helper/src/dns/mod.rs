@@ -24,8 +24,9 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
     let zones = Arc::new(Zones::of(config)?);
     let udp = net::udp("DNS (UDP)", config.address, ports::DNS, None)?;
     let tcp = net::tcp("DNS (TCP)", config.address, ports::DNS).await?;
+    let context = context.clone();
     Ok(async move {
-        tokio::join!(serve_udp(udp, zones.clone()), serve_tcp(tcp, zones));
+        tokio::join!(serve_udp(udp, zones.clone()), serve_tcp(tcp, zones, context));
     })
 }
 
@@ -33,18 +34,22 @@ async fn serve_udp(socket: UdpSocket, zones: Arc<Zones>) {
     let mut buffer = [0; 4096];
     loop {
         // An error here is an ICMP message about an earlier reply: the client is gone.
-        let Ok((n, client)) = socket.recv_from(&mut buffer).await else { continue };
+        let Ok((n, client)) = socket.recv_from(&mut buffer).await else {
+            tokio::time::sleep(net::ACCEPT_PAUSE).await;
+            continue;
+        };
         if let Some(reply) = answer(&zones, &buffer[..n]) {
             let _ = socket.send_to(&reply, client).await;
         }
     }
 }
 
-async fn serve_tcp(listener: TcpListener, zones: Arc<Zones>) {
+async fn serve_tcp(listener: TcpListener, zones: Arc<Zones>, context: Context) {
     loop {
-        let (stream, _) = net::accept(&listener).await;
+        let (stream, _, slot) = net::accept(&listener, &context.limits.dns, &context.events).await;
         let zones = zones.clone();
         tokio::spawn(async move {
+            let _slot = slot;
             // A client that hangs up is no error of ours.
             let _ = converse(stream, &zones).await;
         });

@@ -1,19 +1,24 @@
 //! HTTP on 8080: Ignition files to the machine they are for, and node software to everybody on the network.
 
+mod connection;
 mod file;
 
+pub(crate) use connection::serve;
 pub(crate) use file::serve_file;
 
+use crate::doors::ignition_file;
 use crate::{Context, HelperError, net};
-use axum::Router;
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
+use connection::Delivery;
 use seedling_types::helper::HelperEventKind;
-use seedling_types::{Host, Inventory, ports};
+use seedling_types::{Host, Inventory, Role, ports};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path as FsPath};
@@ -28,37 +33,45 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
         .route("/bin/{name}", get(binary))
         .layer(from_fn_with_state(context.clone(), log))
         .with_state(context.clone());
-    Ok(serve(listener, router))
+    Ok(serve(listener, router, context.limits.http.clone(), context.events.clone()))
 }
 
-/// axum's own accept loop never returns; an error would be one of the type system only.
-pub(crate) async fn serve(listener: tokio::net::TcpListener, router: Router) {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    if let Err(error) = axum::serve(listener, service).await {
-        tracing::error!(%error, "HTTP server ended");
-    }
-}
-
+/// Whole and without ranges: a fetch counts once, when it is complete.
 async fn ignition(
     State(context): State<Context>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Extension(delivery): Extension<Delivery>,
     Path(mac): Path<String>,
-    request: Request,
+    method: Method,
 ) -> Response {
+    let refuse = |status, host: Option<&Host>, reason: String| {
+        context.events.send(HelperEventKind::Refused {
+            path: format!("/ign/{mac}"),
+            remote: net::v4(remote),
+            host: host.map(|h| h.name.clone()),
+            reason: reason.clone(),
+        });
+        (status, reason + "\n").into_response()
+    };
     let host = match entitled(&context.config.inventory, &mac, net::v4(remote)) {
         Ok(host) => host,
-        Err((status, why)) => {
-            tracing::warn!(%remote, mac, "Ignition config refused: {why}");
-            return (status, why).into_response();
-        }
+        Err((status, why)) => return refuse(status, None, why.into()),
     };
-    let folder = &context.config.ignition_dir;
-    let own = folder.join("nodes").join(format!("{}.ign", host.name));
-    let path = if own.is_file() { own } else { folder.join(format!("{}.ign", host.role.as_str())) };
-    let mut response = serve_file(&path, request).await;
-    if response.status().is_success() {
-        response.headers_mut().insert(CONTENT_TYPE, IGNITION_JSON);
+    let Ok(document) = tokio::fs::read(ignition_file(&context.config, host)).await else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let fetched = method == Method::GET;
+    if let Err(refusal) = context.doors.fetch(host, &document, fetched) {
+        let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::FORBIDDEN);
+        return refuse(status, Some(host), refusal.sentence(&host.name));
     }
+    if fetched && host.role == Role::Bootstrap {
+        let (doors, host) = (context.doors.clone(), host.clone());
+        delivery.then(move || doors.complete(&host));
+    }
+    let mut response = Response::new(Body::from(document));
+    response.headers_mut().insert(CONTENT_TYPE, IGNITION_JSON);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
@@ -68,19 +81,30 @@ fn entitled<'a>(
     mac: &str,
     remote: Ipv4Addr,
 ) -> Result<&'a Host, (StatusCode, &'static str)> {
-    let host =
-        inventory.by_mac(&mac.replace('-', ":")).ok_or((StatusCode::NOT_FOUND, "no such machine\n"))?;
+    let host = inventory.by_mac(&mac.replace('-', ":")).ok_or((StatusCode::NOT_FOUND, "no such machine"))?;
     if host.address != remote {
-        return Err((StatusCode::FORBIDDEN, "this is not your configuration\n"));
+        return Err((StatusCode::FORBIDDEN, "this is not your configuration"));
     }
     Ok(host)
 }
 
-async fn binary(State(context): State<Context>, Path(name): Path<String>, request: Request) -> Response {
+async fn binary(
+    State(context): State<Context>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
     if !is_file_name(&name) {
         return StatusCode::NOT_FOUND.into_response();
     }
-    serve_file(&context.config.release_dir.join("bin").join(name), request).await
+    let response = serve_file(&context.config.release_dir.join("bin").join(name), request).await;
+    // What a config asks for: the machine has it.
+    if response.status().is_success()
+        && let Some(host) = context.config.inventory.by_address(net::v4(remote))
+    {
+        context.doors.software(host);
+    }
+    response
 }
 
 /// Exactly one plain component: the path was percent-decoded, so it may hold slashes and dots.
@@ -109,9 +133,15 @@ async fn log(
         remote,
         host: context.config.inventory.by_address(remote).map(|h| h.name.clone()),
         user_agent,
-        bytes: header(response.headers(), CONTENT_LENGTH).parse().unwrap_or(0),
+        bytes: length(&response),
     });
     response
+}
+
+/// Of a file as its header says, of what is in memory as the body knows.
+fn length(response: &Response) -> u64 {
+    let said = response.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    said.or_else(|| hyper::body::Body::size_hint(response.body()).exact()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub enum Seen {
     Leaving,
     /// The machine is there, nothing listens.
     Refused,
+    /// It answered, but is not the cluster's own: somebody has its address.
+    Stranger(String),
     /// No TCP connection: the machine is off or cut off.
     Unreachable(String),
     /// Connected, but no answer in time: frozen, or very busy.
@@ -38,6 +40,7 @@ impl Seen {
             Seen::NotReady(answer) => format!("not ready: {answer}"),
             Seen::Leaving => "shutting down".into(),
             Seen::Refused => "connection refused".into(),
+            Seen::Stranger(why) => format!("not the cluster's own: {why}"),
             Seen::Unreachable(why) => format!("unreachable: {why}"),
             Seen::Silent(why) => format!("no answer: {why}"),
         }
@@ -76,7 +79,7 @@ impl Health {
         let failures = self.failures.saturating_add(1);
         let (usable, failures, cut) = match seen {
             Seen::Ready => (Usable::Up, 0, false),
-            Seen::NotReady(_) | Seen::Leaving | Seen::Refused => (Usable::Down, 0, false),
+            Seen::NotReady(_) | Seen::Leaving | Seen::Refused | Seen::Stranger(_) => (Usable::Down, 0, false),
             _ if failures < FALL => (self.usable, failures, false),
             Seen::Unreachable(_) => (Usable::Down, failures, true),
             Seen::Silent(_) if failures < FROZEN => (Usable::LastResort, failures, false),

@@ -8,9 +8,11 @@ mod health;
 mod pool;
 mod probe;
 mod relay;
+mod tls;
 
 pub use health::{Health, Seen, Step, Usable, candidates};
 
+use crate::limits::Slots;
 use crate::{Context, HelperError, net};
 use pool::Pool;
 use seedling_types::ports;
@@ -57,25 +59,41 @@ pub const SERVICES: [Service; 2] = [
     },
 ];
 
-pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let tls = probe::connector()?;
+pub const API: Service = SERVICES[0];
+pub const MACHINE_CONFIG: Service = SERVICES[1];
+
+/// Ends when any of its tasks does: without one backend's check it would be blind on that eye.
+pub async fn start(
+    context: &Context,
+    service: Service,
+) -> Result<impl Future<Output = ()> + use<>, HelperError> {
+    let tls = tls::checks(&context.config)?;
     let mut tasks = JoinSet::new();
-    for service in SERVICES {
-        let listener = net::tcp(service.name, context.config.address, service.port).await?;
-        let pool = Arc::new(Pool::new(service, context));
-        for index in 0..pool.backends.len() {
-            tasks.spawn(pool::watch(pool.clone(), index, tls.clone()));
-        }
-        tasks.spawn(serve(listener, pool));
+    let listener = net::tcp(service.name, context.config.address, service.port).await?;
+    let pool = Arc::new(Pool::new(service, context));
+    for index in 0..pool.backends.len() {
+        tasks.spawn(pool::watch(pool.clone(), index, tls.clone()));
     }
-    Ok(async move { while tasks.join_next().await.is_some() {} })
+    let slots = match service.port {
+        ports::API => &context.limits.api,
+        _ => &context.limits.machine_config,
+    };
+    tasks.spawn(serve(listener, pool, slots.clone(), context.clone()));
+    Ok(async move {
+        if let Some(Err(error)) = tasks.join_next().await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic)
+        }
+    })
 }
 
-async fn serve(listener: TcpListener, pool: Arc<Pool>) {
+async fn serve(listener: TcpListener, pool: Arc<Pool>, slots: Arc<Slots>, context: Context) {
     loop {
-        let (client, remote) = net::accept(&listener).await;
+        let (client, remote, slot) = net::accept(&listener, &slots, &context.events).await;
         let pool = pool.clone();
         tokio::spawn(async move {
+            let _slot = slot;
             let connected = pool.connect(remote).await;
             pool.log_connection(net::v4(remote), connected.as_ref().map(|c| c.backend.as_str()));
             let Some(mut connected) = connected else { return };

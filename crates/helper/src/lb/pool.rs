@@ -2,10 +2,11 @@
 
 use super::health::{Health, Seen, Usable, candidates};
 use super::relay::{Gate, leaving_since};
+use super::tls::Checks;
 use super::{Service, probe};
 use crate::Context;
 use seedling_types::helper::HelperEventKind;
-use seedling_types::{Role, proxy_protocol};
+use seedling_types::{Role, ports, proxy_protocol};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,6 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_rustls::TlsConnector;
 
 /// On one network a SYN is answered by the kernel in microseconds, however busy the machine is; slower means gone.
 const DIAL: Duration = Duration::from_millis(500);
@@ -30,6 +30,7 @@ pub(super) struct Pool {
 pub(super) struct Backend {
     pub(super) host: String,
     pub(super) address: SocketAddr,
+    role: Role,
     /// A failed dial knows more than the last check: look again now.
     check_now: Notify,
     cut: watch::Sender<()>,
@@ -50,6 +51,7 @@ impl Pool {
             .map(|host| Backend {
                 host: host.name.clone(),
                 address: SocketAddr::from((host.address, service.port)),
+                role: host.role,
                 check_now: Notify::new(),
                 cut: watch::Sender::new(()),
                 leaving: watch::Sender::new(None),
@@ -125,6 +127,9 @@ impl Pool {
             let (port, host, reason) = (self.service.port, backend.host.clone(), seen.reason());
             tracing::info!(port, host, healthy, reason, "backend changed");
             self.context.events.send(HelperEventKind::Backend { port, host, healthy, reason });
+            if healthy && port == ports::API && backend.role == Role::Master {
+                self.context.doors.masters_serve();
+            }
         }
         step.health.pause()
     }
@@ -145,7 +150,7 @@ impl Pool {
 }
 
 /// Checks one backend for ever.
-pub(super) async fn watch(pool: Arc<Pool>, index: usize, tls: TlsConnector) {
+pub(super) async fn watch(pool: Arc<Pool>, index: usize, tls: Checks) {
     let backend = &pool.backends[index];
     let mut prober = probe::Prober::new(backend.address, pool.service.health, tls);
     let mut stayed = Instant::now();

@@ -2,23 +2,18 @@
 //! cost both sides more than everything else the load balancer does.
 
 use super::health::Seen;
-use crate::HelperError;
+use super::tls::{Checks, is_stranger};
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::ServerName;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// `/readyz` lists some fifty checks when it fails.
@@ -29,12 +24,12 @@ type Failure = Box<dyn Error + Send + Sync>;
 pub(super) struct Prober {
     address: SocketAddr,
     path: &'static str,
-    tls: TlsConnector,
+    tls: Checks,
     kept: Option<SendRequest<Body>>,
 }
 
 impl Prober {
-    pub(super) fn new(address: SocketAddr, path: &'static str, tls: TlsConnector) -> Self {
+    pub(super) fn new(address: SocketAddr, path: &'static str, tls: Checks) -> Self {
         Self { address, path, tls, kept: None }
     }
 
@@ -55,13 +50,15 @@ impl Prober {
         };
         match timeout(CHECK_TIMEOUT, self.greet_and_ask(stream)).await {
             Ok(Ok(seen)) => seen,
+            Ok(Err(e)) if is_stranger(&*e) => Seen::Stranger(e.to_string()),
             Ok(Err(e)) => Seen::Silent(e.to_string()),
             Err(_) => Seen::Silent(format!("nothing for {CHECK_TIMEOUT:?}")),
         }
     }
 
     async fn greet_and_ask(&mut self, stream: TcpStream) -> Result<Seen, Failure> {
-        let stream = self.tls.connect(ServerName::from(self.address.ip()), stream).await?;
+        let name = self.tls.name.clone().unwrap_or_else(|| ServerName::from(self.address.ip()));
+        let stream = self.tls.connector.connect(name, stream).await?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         // Ends when the sender is dropped or the other side closes.
         tokio::spawn(connection);
@@ -93,55 +90,6 @@ fn unready(status: StatusCode, body: &str) -> Seen {
         [] => Seen::NotReady(status.as_u16().to_string()),
         missing if missing.contains(&"shutdown") => Seen::Leaving,
         missing => Seen::NotReady(format!("{}: {}", status.as_u16(), missing.join(", "))),
-    }
-}
-
-/// TLS that trusts everybody: a health check learns nothing secret and sends nothing secret.
-pub(super) fn connector() -> Result<TlsConnector, HelperError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

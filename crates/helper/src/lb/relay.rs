@@ -59,7 +59,8 @@ impl Gate {
 
 /// Both ways until both sides are done; an error of either side ends both.
 pub async fn relay(client: TcpStream, server: TcpStream, mut gate: Gate) {
-    net::prepare([&client, &server]);
+    net::prepare(&client);
+    net::prepare(&server);
     let (from_client, mut to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let down = async {

@@ -34,7 +34,7 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
         .fallback(get(answer))
         .layer(from_fn_with_state(context.clone(), log))
         .with_state(context.clone());
-    Ok(serve(listener, router))
+    Ok(serve(listener, router, context.limits.registry.clone(), context.events.clone()))
 }
 
 async fn answer(State(context): State<Context>, request: Request) -> Response {

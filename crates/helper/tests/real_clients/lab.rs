@@ -1,9 +1,11 @@
 //! Network namespaces on a bridge, and the helper's process inside; all gone when the value is dropped, also by a panic.
 
+use seedling_types::door::Door;
 use seedling_types::helper::{Forward, HelperEvent, HelperEventKind};
 use seedling_types::{ClusterDomain, HelperConfig, Host, Inventory, Role};
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -22,6 +24,8 @@ pub struct Lab {
     folder: tempfile::TempDir,
     pub config: HelperConfig,
     helper: Option<Child>,
+    /// As `ulimit -n`; else as many as the tests have.
+    pub descriptors: Option<u32>,
     inherited: Vec<OwnedFd>,
 }
 
@@ -78,9 +82,12 @@ impl Lab {
             events: at("events.jsonl"),
             ready_file: at("ready"),
             lease_seconds: None,
+            told_of_power: false,
+            relays: Vec::new(),
+            server_ca: None,
             forwards: Vec::new(),
         };
-        let lab = Self { prefix, folder, config, helper: None, inherited: Vec::new() };
+        let lab = Self { prefix, folder, config, helper: None, descriptors: None, inherited: Vec::new() };
         let bridge = lab.namespace("bridge");
         must(&format!(
             "ip netns add {bridge}; ip -n {bridge} link set lo up
@@ -148,7 +155,11 @@ impl Lab {
 
     fn spawn(&self, config: &HelperConfig, stderr: Stdio) -> Child {
         let file = self.write("helper.yaml", serde_json::to_vec(config).unwrap());
-        Command::new("nsenter")
+        let most = self.descriptors.map_or("--nofile".into(), |most| format!("--nofile={most}:{most}"));
+        let limited: &[&str] = if self.descriptors.is_some() { &["prlimit", &most] } else { &["env"] };
+        Command::new(limited[0])
+            .args(&limited[1..])
+            .arg("nsenter")
             .arg(format!("--net=/run/netns/{}", self.namespace("bridge")))
             .arg(std::env::current_exe().unwrap())
             .args(["helper_process", "--exact", "--ignored", "--nocapture"])
@@ -172,11 +183,46 @@ impl Lab {
         String::from_utf8_lossy(&out.stderr).into_owned()
     }
 
+    pub fn kill(&mut self) {
+        let mut helper = self.helper.take().unwrap();
+        helper.kill().unwrap();
+        helper.wait().unwrap();
+        fs::remove_file(&self.config.ready_file).unwrap();
+    }
+
     pub fn stop(&mut self) -> ExitStatus {
         let mut helper = self.helper.take().unwrap();
         let pid = nix::unistd::Pid::from_raw(helper.id().try_into().unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         helper.wait().unwrap()
+    }
+
+    /// As a machine that is switched on.
+    pub fn boots(&self, machine: &str) {
+        let door = serde_json::to_vec(&Door::default().power_on()).unwrap();
+        fs::create_dir_all(self.path("doors")).unwrap();
+        fs::write(self.config.door(machine), door).unwrap();
+    }
+
+    /// Connections from a machine that say `words` and then nothing more.
+    pub fn connections(
+        &self,
+        machine: &str,
+        to: SocketAddr,
+        count: usize,
+        words: &'static [u8],
+    ) -> Vec<TcpStream> {
+        let namespace = fs::File::open(format!("/run/netns/{}", self.namespace(machine))).unwrap();
+        let connect = move || {
+            nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+            let connect = |_| {
+                let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(2)).ok()?;
+                stream.write_all(words).ok()?;
+                Some(stream)
+            };
+            (0..count).filter_map(connect).collect()
+        };
+        std::thread::spawn(connect).join().unwrap()
     }
 
     pub fn events(&self) -> Vec<HelperEventKind> {

@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::lab::{Lab, Output, wait_until};
-use seedling_types::helper::HelperEventKind::{Backend as Changed, Connection};
+use seedling_types::helper::HelperEventKind::{Backend as Changed, Connection, Door, Limited};
 use seedling_types::ports::{API, MCS};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -126,4 +126,61 @@ fn machine_config_connections_wait_for_a_backend() {
     assert!(!curl(&lab, API, "/name").ok);
     let took = asked.elapsed();
     assert!(took > Duration::from_millis(1900) && took < Duration::from_secs(4), "{took:?}");
+}
+
+/// Slow requests to one port take its own places only: the balancer answers, and so does that port to others.
+#[test]
+fn slow_requests_to_http_do_not_take_the_api_down() {
+    let mut lab = Lab::new(&["master-0", "worker-0"]);
+    lab.addresses();
+    let _master = Backend::start(&lab, "master-0", API);
+    lab.descriptors = Some(512);
+    lab.start();
+    wait_for(&lab, API, "master-0", true, "ready");
+    let slow = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ";
+    let held = lab.connections("worker-0", (crate::HELPER, 8080).into(), 600, slow);
+    lab.event(|e| matches!(e, Limited { service, .. } if service == "HTTP"));
+    assert_eq!(answering(&lab, 4), BTreeSet::from(["master-0".into()]));
+    let healthz = lab.run("master-0", "curl -fsS --max-time 2 http://192.168.100.1:8080/healthz");
+    assert_eq!(healthz.text, "ok");
+    drop(held);
+}
+
+/// A server that has a master's address and not the cluster's certificate gets no connections; without authorities anybody does.
+#[test]
+fn a_stranger_at_a_masters_address_gets_nothing() {
+    let mut lab = Lab::new(&["master-0", "worker-0"]);
+    lab.addresses();
+    let _master = Backend::start(&lab, "master-0", API);
+    let other = rcgen::generate_simple_self_signed(["api-int.ocp4.example.com".into()]).unwrap();
+    lab.config.server_ca = Some(lab.write("ca.crt", other.cert.pem()));
+    lab.start();
+    let refused = curl(&lab, API, "/name");
+    assert!(!refused.ok, "{}", refused.text);
+}
+
+/// A fetch that was cut off may begin again; one that ended may not, whoever is asked then; and none once a master serves.
+#[test]
+fn the_bootstrap_nodes_config_is_given_once_and_not_beside_masters() {
+    let mut lab = Lab::new(&["bootstrap", "master-0", "worker-0"]);
+    lab.addresses();
+    lab.write("ignition/bootstrap.ign", vec![b'x'; 1 << 20]);
+    lab.start();
+    let ask = |lab: &Lab| {
+        let url = "http://192.168.100.1:8080/ign/52:54:00:00:00:10";
+        lab.run("bootstrap", &format!("curl -s -o /dev/null -w '%{{http_code}}' {url}")).text
+    };
+    lab.boots("bootstrap");
+    let request = b"GET /ign/52:54:00:00:00:10 HTTP/1.1\r\nHost: x\r\n\r\n";
+    drop(lab.connections("bootstrap", (crate::HELPER, 8080).into(), 1, request));
+    assert_eq!(ask(&lab), "200", "the first one was cut off");
+    lab.event(|e| matches!(e, Door { host, open: false, .. } if host == "bootstrap"));
+    lab.kill();
+    lab.start();
+    assert_eq!(ask(&lab), "410", "a helper that was killed remembers");
+
+    lab.boots("bootstrap");
+    let _master = Backend::start(&lab, "master-0", API);
+    lab.event(|e| matches!(e, Door { reason, .. } if reason.contains("masters carry")));
+    assert_eq!(ask(&lab), "410", "the masters carry the cluster");
 }

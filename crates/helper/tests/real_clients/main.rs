@@ -8,7 +8,7 @@ mod load_balancer;
 
 use lab::{HELPER, Lab};
 use seedling_types::HelperConfig;
-use seedling_types::helper::HelperEventKind::{Dhcp, Http, Registry};
+use seedling_types::helper::HelperEventKind::{Dhcp, Door, Http, Refused, Registry};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ fn helper_process() {
     let Some(path) = std::env::var_os(lab::CONFIG_VARIABLE) else { return };
     let config = seedling_helper::load(path.as_ref()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if let Err(error) = runtime.block_on(seedling_helper::run(config)) {
+    if let Err(error) = runtime.block_on(seedling_helper::run(config, None)) {
         eprintln!("error: {error}");
         std::process::exit(1);
     }
@@ -120,15 +120,22 @@ fn curl_gets_its_own_ignition_file_and_software() {
         curl(host, &format!("-o /dev/null -w '%{{http_code}} %{{content_type}}' {what}")).text
     };
 
+    assert!(status("bootstrap", "@/ign/52:54:00:00:00:10").starts_with("403"), "before it is switched on");
+    ["bootstrap", "master-0", "master-1"].iter().for_each(|machine| lab.boots(machine));
     let own = "200 application/vnd.coreos.ignition+json";
     assert_eq!(status("bootstrap", "-A Ignition/2.14.0 @/ign/52:54:00:00:00:10"), own);
     assert_eq!(status("master-0", "@/ign/52:54:00:00:00:10"), "403 text/plain; charset=utf-8");
+    let again = curl("bootstrap", "@/ign/52:54:00:00:00:10").text;
+    assert!(again.contains("was given already since its machine was switched on"), "{again}");
     assert_eq!(curl("master-0", "@/ign/52-54-00-00-00-11").text, "{\"role\":1}");
+    assert_eq!(curl("master-0", "@/ign/52-54-00-00-00-11").text, "{\"role\":1}", "it waits, and asks again");
     assert_eq!(curl("master-1", "@/ign/52:54:00:00:00:12").text, "{\"own\":1}");
 
     let out = lab.path("kubelet");
     assert!(curl("master-0", &format!("-f -o {} @/bin/kubelet", out.display())).ok);
     assert!(fs::read(out).unwrap() == kubelet);
+    // It has its config: whoever asks from its address now is not its Ignition.
+    assert!(status("master-0", "@/ign/52-54-00-00-00-11").starts_with("410"));
     assert!(curl("master-0", "-I @/bin/kubelet").text.contains("content-length: 3000001"));
     for path in
         ["/bin/../../secret", "/bin/..%2f..%2fsecret", "/bin/%2e%2e", "/bin/", "/bin/nothing", "/ign/", "/"]
@@ -144,6 +151,34 @@ fn curl_gets_its_own_ignition_file_and_software() {
         if path == "/ign/52:54:00:00:00:10" && *remote == Ipv4Addr::new(192, 168, 100, 11))
     });
     lab.event(|e| matches!(e, Http { path, status: 404, .. } if path == "/"));
+    lab.event(|e| matches!(e, Refused { host: Some(host), reason, .. } if host == "bootstrap" && reason.contains("given already")));
+    lab.event(|e| matches!(e, Door { host, open: false, .. } if host == "master-0"));
+}
+
+/// On real machines nobody tells of power: the packet a machine begins with opens its door, and what it does later does not.
+#[test]
+fn a_machine_that_asks_for_an_address_may_fetch_its_config() {
+    let mut lab = Lab::new(&["bootstrap"]);
+    lab.write("ignition/bootstrap.ign", "{}");
+    lab.start();
+    let ask = || {
+        let url = "http://192.168.100.1:8080/ign/52:54:00:00:00:10";
+        lab.run("bootstrap", &format!("curl -s -o /dev/null -w '%{{http_code}}' {url}")).text
+    };
+    let udhcpc = || {
+        let script = lab.write(
+            "udhcpc.sh",
+            "#!/bin/sh\n[ $1 = bound ] && ip addr replace $ip/$mask dev $interface\nexit 0\n",
+        );
+        let run = format!("chmod +x {0}; busybox udhcpc -f -q -n -t 2 -T 1 -i eth0 -s {0}", script.display());
+        let run = lab.run("bootstrap", &run);
+        assert!(run.ok, "{}", run.text);
+    };
+    udhcpc();
+    assert_eq!((ask(), ask()), ("200".into(), "410".into()));
+    lab.event(|e| matches!(e, Door { host, open: true, .. } if host == "bootstrap"));
+    udhcpc();
+    assert_eq!((ask(), ask()), ("200".into(), "410".into()));
 }
 
 #[test]

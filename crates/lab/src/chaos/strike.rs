@@ -43,7 +43,7 @@ pub async fn strike(lab: &Lab, case: &Case, lasts: Duration, killed: &Killed) ->
         (Victim::Node, Fault::Kill) => {
             machine.cut_off().await?;
             tokio::time::sleep(lasts).await;
-            machine.switch_on().await?;
+            lab.switch_on(&case.on).await?;
             Ok(format!("{} was off for {lasts:?}", case.on))
         }
         (Victim::Node, Fault::Freeze) => {

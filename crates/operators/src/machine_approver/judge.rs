@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME};
+use x509_parser::oid_registry::{
+    OID_PKCS9_EXTENSION_REQUEST, OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME,
+};
 use x509_parser::prelude::FromDer;
 
 pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
@@ -186,6 +188,10 @@ impl Asked {
             <[String; 1]>::try_from(names).map_err(|n| format!("the common names are {n:?}"))?;
         let key = admission::digest_of(request.certification_request_info.subject_pki.raw);
         let mut asked = Asked { common_name, key, dns: vec![], ips: vec![] };
+        // Only the first such attribute is read below, and a signer might read another one.
+        let attributes = request.certification_request_info.iter_attributes();
+        let requests = attributes.filter(|a| a.oid == OID_PKCS9_EXTENSION_REQUEST);
+        ensure(requests.count() <= 1, || "the request asks for extensions more than once".into())?;
         for extension in request.requested_extensions().into_iter().flatten() {
             let ParsedExtension::SubjectAlternativeName(names) = extension else {
                 return Err("the request has an extension other than alternative names".into());

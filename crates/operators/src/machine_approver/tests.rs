@@ -358,3 +358,26 @@ fn what_is_decided_or_not_ours_is_left_alone() {
         assert_eq!(verdict(&case), Verdict::Ignore);
     }
 }
+
+/// The first attribute has the names that are checked; Go's parser, and with it the signer, might take the second one's.
+#[test]
+fn extensions_are_asked_for_once() {
+    let names = [0x30, 6, 0x82, 4, b'e', b'v', b'i', b'l'];
+    let mut second = vec![0x31, 0x13, 0x30, 0x11, 0x30, 0x0f, 6, 3, 0x55, 0x1d, 0x11, 4, 8];
+    second.extend(names);
+    let attribute = rcgen::Attribute { oid: &[1, 2, 840, 113549, 1, 9, 14], values: second };
+    let case = serving("system:node:master-0");
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    for (kind, value) in &case.subject {
+        params.distinguished_name.push(kind.clone(), *value);
+    }
+    params.subject_alt_names = vec![
+        SanType::DnsName("master-0".try_into().unwrap()),
+        SanType::IpAddress("192.168.126.11".parse().unwrap()),
+    ];
+    let key = KeyPair::generate().unwrap();
+    let twice = params.serialize_request_with_attributes(&key, vec![attribute]).unwrap().pem().unwrap();
+    let said = format!("{:?}", verdict(&Case { raw: Some(twice), ..case }));
+    assert!(said.contains("asks for extensions more than once"), "{said}");
+}

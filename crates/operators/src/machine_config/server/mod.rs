@@ -8,6 +8,7 @@ mod admit;
 mod audit;
 mod document;
 mod proxy;
+mod ready;
 mod route;
 mod source;
 
@@ -87,6 +88,7 @@ struct Server {
     source: Source,
     inventory: watch::Receiver<Inventory>,
     audit: Arc<audit::Log>,
+    ready: ready::Readiness,
 }
 
 /// Serves until told to stop by SIGTERM; the handles say where it listens.
@@ -102,7 +104,7 @@ pub async fn serve(
     let config = RustlsConfig::from_config(Arc::new(tls_config(tls_dir)?));
     let audit = Arc::new(audit::Log::to(audit));
     let know_caller = KnowCaller { inventory: inventory.clone(), audit: audit.clone() };
-    let server = Arc::new(Server { source, inventory, audit });
+    let server = Arc::new(Server { source, inventory, audit, ready: ready::Readiness::default() });
     let app = Router::new().fallback(answer).with_state(server).into_make_service();
     tokio::spawn(stop_on_signal([tls.clone(), plain.clone()]));
     let failed = |address| move |source| ServeError::Listen { address, source };
@@ -155,10 +157,13 @@ async fn answer(
         Route::NotFound => empty(StatusCode::NOT_FOUND),
         Route::MethodNotAllowed => empty(StatusCode::METHOD_NOT_ALLOWED),
         Route::Redirect(to) => redirect(method, &to),
-        Route::Ready(pool) => empty(match server.source.parts(&pool).await {
-            Ok(_) => StatusCode::OK,
-            Err(e) => failed(&pool, &e),
-        }),
+        Route::Ready(pool) => {
+            let look = async || match server.source.parts(&pool).await {
+                Ok(_) => StatusCode::OK,
+                Err(e) => failed(&pool, &e),
+            };
+            empty(server.ready.of(&pool, look).await)
+        }
         Route::Config(pool) => guarded(&server, &caller, &pool, &request).await,
     }
 }

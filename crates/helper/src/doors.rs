@@ -1,0 +1,118 @@
+//! The doors to machines' Ignition configs (`types::door`), as files: read at every question, since others open them too.
+
+use crate::HelperError;
+use crate::events::EventLog;
+use seedling_steps::write_atomic;
+use seedling_types::door::{Door, Refusal};
+use seedling_types::helper::HelperEventKind;
+use seedling_types::{HelperConfig, Host};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Clone)]
+pub struct Doors {
+    config: Arc<HelperConfig>,
+    events: EventLog,
+    /// Between reading a door and writing it.
+    turn: Arc<Mutex<()>>,
+}
+
+/// What a machine boots from: its own file if there is one, else its role's.
+pub fn ignition_file(config: &HelperConfig, host: &Host) -> PathBuf {
+    let folder = &config.ignition_dir;
+    let own = folder.join("nodes").join(format!("{}.ign", host.name));
+    if own.is_file() { own } else { folder.join(format!("{}.ign", host.role.as_str())) }
+}
+
+/// `seedling helper open`: a person lets a machine have its config once more, whatever was before.
+pub fn open(config: &HelperConfig, host: &str) -> Result<(), HelperError> {
+    let Some(host) = config.inventory.by_name(host) else {
+        let known = config.inventory.hosts.iter().map(|h| h.name.clone()).collect();
+        return Err(HelperError::UnknownHost { host: host.into(), known });
+    };
+    let path = config.door(&host.name);
+    write(&path, &read(&path).person(now())).map_err(|source| HelperError::Write { path, source })
+}
+
+impl Doors {
+    pub fn new(config: Arc<HelperConfig>, events: EventLog) -> Self {
+        Self { config, events, turn: Arc::default() }
+    }
+
+    /// Whether the fetch of `document` may begin. `counted`: it is one, and not only a question.
+    pub fn fetch(&self, host: &Host, document: &[u8], counted: bool) -> Result<(), Refusal> {
+        self.change(host, None, |door| {
+            let next = door.fetch(host.role, &digest(document), now());
+            let write = next.as_ref().ok().filter(|_| counted).cloned();
+            (write, next.map(|_| ()))
+        })
+    }
+
+    pub fn complete(&self, host: &Host) {
+        self.change(host, Some((false, "it has its config")), |door| {
+            (Some(door.clone().complete(now())), ())
+        });
+    }
+
+    pub fn software(&self, host: &Host) {
+        self.change(host, Some((false, "it has its config, and fetches node software")), |door| {
+            (door.software(now()), ())
+        });
+    }
+
+    /// It asked for an address as one that boots. Where somebody says when machines are switched on, that proves nothing.
+    pub fn dhcp(&self, host: &Host) {
+        if !self.config.told_of_power {
+            self.change(host, Some((true, "it asked for an address")), |door| (door.dhcp(now()), ()));
+        }
+    }
+
+    /// A master's API server is ready: a bootstrap node that were installed now would found a second cluster.
+    pub fn masters_serve(&self) {
+        let Some(host) = self.config.inventory.bootstrap() else { return };
+        let Ok(document) = std::fs::read(ignition_file(&self.config, host)) else { return };
+        self.change(host, Some((false, "the masters carry the cluster")), |door| {
+            (door.over(&digest(&document), now()), ())
+        });
+    }
+
+    fn change<T>(
+        &self,
+        host: &Host,
+        say: Option<(bool, &str)>,
+        decide: impl FnOnce(&Door) -> (Option<Door>, T),
+    ) -> T {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.config.door(&host.name);
+        let (next, answer) = decide(&read(&path));
+        if let Some(next) = next {
+            // A door that cannot be written stays as it was: a machine that boots must not be held up by a full disk.
+            if let Err(error) = write(&path, &next) {
+                tracing::error!(path = %path.display(), %error, "cannot keep the state of a door");
+            }
+            if let Some((open, reason)) = say {
+                let (host, reason) = (host.name.clone(), reason.into());
+                self.events.send(HelperEventKind::Door { host, open, reason });
+            }
+        }
+        answer
+    }
+}
+
+fn digest(document: &[u8]) -> String {
+    Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+/// What cannot be read is a door that nobody opened.
+fn read(path: &Path) -> Door {
+    std::fs::read(path).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
+}
+
+fn write(path: &Path, door: &Door) -> std::io::Result<()> {
+    write_atomic(path, serde_json::to_vec(door).map_err(std::io::Error::other)?, 0o600)
+}
