@@ -86,7 +86,11 @@ pub fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let socket = SockRef::from(stream);
     let _ = socket.set_tcp_keepalive(&keepalive);
-    let _ = socket.set_tcp_user_timeout(Some(STALLED));
+}
+
+/// For answers of our own. Not for relays: this takes the place of their keepalive, which notices sooner.
+pub fn give_up_when_stalled(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALLED));
 }
 
 /// Copies both ways until both sides are done; an error of either side ends both.

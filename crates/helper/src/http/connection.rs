@@ -53,6 +53,7 @@ pub async fn serve(listener: TcpListener, router: Router, slots: Arc<Slots>, eve
 
 async fn converse(stream: TcpStream, remote: SocketAddr, router: Router) {
     net::prepare(&stream);
+    net::give_up_when_stalled(&stream);
     let delivery = Delivery::default();
     let inner = TowerToHyperService::new(router);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
