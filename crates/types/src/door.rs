@@ -109,7 +109,7 @@ impl Door {
     pub fn over(&self, config: &str, now: i64) -> Option<Self> {
         let known = self.over.as_ref().is_some_and(|over| over.config == config);
         let over = Over { config: config.into(), since: now };
-        (!known).then(|| Self { over: Some(over), open: None, served: self.served })
+        (!known).then_some(Self { over: Some(over), open: None, served: self.served })
     }
 
     /// Whether a fetch may begin; then with what to write down first.
