@@ -128,7 +128,7 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
     let names = &operand.names;
     let mut watched = Watched::start(&env.client, names);
     let mut asked = Asked::default();
-    let mut progress = Progress::default();
+    let mut seen = Seen::default();
     let mut stuck = Stuck::default();
     loop {
         let view = watched.view();
@@ -136,7 +136,7 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
             unstick(env, names, view, &mut stuck).await;
         }
         let busy = match view {
-            Some(view) => match sync(env, operand, &view, &mut asked, &mut progress).await {
+            Some(view) => match sync(env, operand, &view, &mut asked, &mut seen).await {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
@@ -157,6 +157,13 @@ async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
             tracing::warn!("{}: {e}", names.operator);
         }
     }
+}
+
+/// Since when which master does not come to the newest revision, and since when it is not ready at any.
+#[derive(Default)]
+struct Seen {
+    newest: Progress<report::Step>,
+    ready: Progress<report::Step>,
 }
 
 /// The operand's last answer: events of the API say nothing about it, so they are no reason to ask again.
@@ -231,18 +238,18 @@ fn masters(nodes: &Snapshot) -> Vec<String> {
 }
 
 /// True: something is under way.
-async fn sync(
-    env: &Env,
-    operand: &Operand,
-    view: &View,
-    asked: &mut Asked,
-    progress: &mut Progress<report::Step>,
-) -> Result<bool> {
+async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen: &mut Seen) -> Result<bool> {
     let names = &operand.names;
     let desired = (operand.desired)(env).await?;
     let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
     let latest = revision::ensure(&env.cache, names, &desired, reason).await?;
-    let nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
+    let mut nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
+    let patience = patience::read(&env.cache).await?;
+    for node in &mut nodes {
+        let ready = node.running.is_some_and(|s| s.ready);
+        let down = seen.ready.stalled(&node.name, report::step(Some(node)), ready, Instant::now());
+        node.broken = !ready && down >= patience;
+    }
     // Asked only when something is to be stopped.
     let calm = decide(&nodes, latest, true).is_empty() || (operand.calm)(env).await?;
     for (node, retry) in decide(&nodes, latest, calm) {
@@ -251,8 +258,7 @@ async fn sync(
         seedling_cluster::create_if_missing(&env.client, &pod).await?;
     }
     let health = asked.health(env, operand, &view.masters).await;
-    let patience = patience::read(&env.cache).await?;
-    let behind = behind(env, &nodes, latest, patience, progress);
+    let behind = behind(env, &nodes, latest, patience, &mut seen.newest);
     report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
     if !busy {
@@ -301,7 +307,7 @@ fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
         ready: is_ready(pod),
     });
     let installers = view.pods.values().filter_map(|pod| installer_view(pod, node)).collect();
-    NodeView { name: node.into(), current, running, installers }
+    NodeView { name: node.into(), current, running, installers, broken: false }
 }
 
 fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
