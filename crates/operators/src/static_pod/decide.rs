@@ -304,7 +304,8 @@ mod tests {
             }
         }
 
-        /// Whatever is broken, and whoever never becomes ready again: all get the newest revision, if nobody writes to them for ever.
+        /// Whatever is broken, and whoever never becomes ready again: all get the newest revision, if installers end and the kubelets
+        /// of those who are ready start what was written.
         #[test]
         fn whatever_is_broken_gets_the_newest_revision(
             nodes in (any_node("a"), any_node("b"), any_node("c")), heals in proptest::array::uniform3(any::<bool>()),
@@ -317,7 +318,7 @@ mod tests {
                 let chosen = decide(&nodes, 2, true);
                 // Installed, started, and waited for in vain where it does not heal.
                 for (n, heals) in nodes.iter_mut().zip(heals) {
-                    let started = chosen.iter().any(|(name, _)| *name == n.name);
+                    let started = chosen.iter().any(|(name, _)| *name == n.name) || (is_ready(n) && n.under_way(2));
                     n.running = if started { Some(Static { revision: 2, ready: heals }) } else { n.running };
                     n.broken = !is_ready(n);
                 }
