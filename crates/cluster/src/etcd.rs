@@ -8,6 +8,9 @@ use etcd_client::{
 use serde::Serialize;
 use std::time::Duration;
 
+/// Nothing asked of a member takes longer.
+pub const REQUEST: Duration = Duration::from_secs(5);
+
 /// Client certificate and the CA of the members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EtcdTls {
@@ -42,7 +45,7 @@ impl Etcd {
                     .identity(Identity::from_pem(&tls.cert, &tls.key)),
             )
             .with_connect_timeout(Duration::from_secs(2))
-            .with_timeout(Duration::from_secs(5));
+            .with_timeout(REQUEST);
         let joined = endpoints.join(",");
         match Client::connect(endpoints, Some(options)).await {
             Ok(client) => Ok(Self { client, endpoints: joined }),

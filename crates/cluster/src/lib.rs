@@ -29,6 +29,10 @@ pub enum ClusterError {
     NoMapping { api_version: String, kind: String },
     #[error("watching {kind}: {error}")]
     NotHeard { kind: String, error: String },
+    #[error("{what}: no answer within {seconds}s")]
+    NoAnswer { what: String, seconds: u64 },
+    #[error("this process does not lead any more by the lease {lease}: {why}")]
+    NotLeading { lease: String, why: String },
     #[error("etcd at {endpoints}: {source}")]
     Etcd { endpoints: String, source: Box<etcd_client::Error> },
 }

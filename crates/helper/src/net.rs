@@ -10,9 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-/// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free. Also after a packet
-/// that could not be received, so that an error that stays is no endless loop.
+/// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// After a failed receive, at first and at most. Nothing tells when an interface is back.
+const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
+const RECEIVE_PAUSE_MOST: Duration = Duration::from_secs(1);
 
 /// Idle connections live as long as both peers do. A peer that vanished without a word (killed, rebooted under the same
 /// address) is noticed after at most 5 s + 3 × 2 s.
@@ -76,6 +79,26 @@ pub async fn accept(
     }
 }
 
+/// The next packet. A socket that fails (its interface is down, the kernel has no memory) is asked again ever later, not at once:
+/// it may fail at every call.
+pub async fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
+    let mut failures = 0;
+    loop {
+        match socket.recv_from(buffer).await {
+            Ok(received) => return received,
+            Err(error) => {
+                tracing::warn!(%error, "receive failed");
+                tokio::time::sleep(receive_pause(failures)).await;
+                failures += 1;
+            }
+        }
+    }
+}
+
+fn receive_pause(failures: u32) -> Duration {
+    RECEIVE_PAUSE.saturating_mul(2u32.saturating_pow(failures)).min(RECEIVE_PAUSE_MOST)
+}
+
 /// Small messages leave at once, and a peer that vanished is noticed.
 pub fn prepare(stream: &TcpStream) {
     let keepalive = TcpKeepalive::new()
@@ -104,5 +127,17 @@ pub fn v4(address: SocketAddr) -> Ipv4Addr {
     match address {
         SocketAddr::V4(a) => *a.ip(),
         SocketAddr::V6(a) => a.ip().to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_fails_is_asked_ever_later() {
+        let a_minute: Duration = (0..65).map(receive_pause).sum();
+        assert!(a_minute > Duration::from_secs(57), "{a_minute:?}");
+        assert_eq!((receive_pause(0), receive_pause(u32::MAX)), (RECEIVE_PAUSE, RECEIVE_PAUSE_MOST));
     }
 }

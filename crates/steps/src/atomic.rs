@@ -1,19 +1,20 @@
 //! Files that are either old or new, never half.
 
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Temporary file beside the target, fsync, rename, fsync of the directory. Missing parent directories are made.
+/// Temporary file beside the target, fsync, rename, fsync of the directory. Missing parent directories are made, to stay.
 ///
 /// The temporary name starts with a dot, so that a kubelet watching the directory ignores it.
 pub fn write_atomic(path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
     let dir = path.parent().ok_or_else(|| io::Error::other(format!("{} has no parent", path.display())))?;
-    std::fs::create_dir_all(dir)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = dir.join(format!(".{name}.tmp{}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    let dir = if dir == Path::new("") { Path::new(".") } else { dir };
+    make_directories(dir)?;
+    let (temporary, mut file) =
+        make_temporary(dir, &path.file_name().unwrap_or_default().to_string_lossy(), mode)?;
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
     file.write_all(contents.as_ref())?;
     file.sync_all()?;
@@ -21,40 +22,79 @@ pub fn write_atomic(path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> io::R
     File::open(dir)?.sync_all()
 }
 
+/// A directory is an entry of the one above: each that is new is lost with the power unless that one is written, too.
+fn make_directories(dir: &Path) -> io::Result<()> {
+    let missing: Vec<_> = dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.is_dir()).collect();
+    std::fs::create_dir_all(dir)?;
+    for above in missing.iter().filter_map(|d| d.parent()) {
+        let above = if above == Path::new("") { Path::new(".") } else { above };
+        File::open(above)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Its name is random: containers that share a directory have the same process numbers, and threads of a process have one.
+/// It is locked as long as its writer lives, so that nobody takes it for left over.
+fn make_temporary(dir: &Path, name: &str, mode: u32) -> io::Result<(PathBuf, File)> {
+    loop {
+        let temporary = dir.join(format!(".{name}.tmp{:016x}", RandomState::new().hash_one(name)));
+        match OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(e) => return Err(e),
+            Ok(file) => {
+                file.lock()?;
+                // Swept before it was locked.
+                if file.metadata()?.nlink() > 0 {
+                    return Ok((temporary, file));
+                }
+            }
+        }
+    }
+}
+
 /// Removes what killed runs left of files they were writing, here and below. What a living process writes stays.
 pub fn sweep(dir: &Path) -> io::Result<()> {
-    for path in left_over(dir)? {
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => tracing::info!("{} was never finished, and is removed", path.display()),
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
+        if entry.file_type()?.is_dir() {
+            sweep(&entry.path())?;
+        } else if is_temporary(&entry.file_name().to_string_lossy()) {
+            remove_left_over(&entry.path())?;
         }
     }
     Ok(())
 }
 
-fn left_over(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let entries = match std::fs::read_dir(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
-        entries => entries?,
-    };
-    for entry in entries.flatten() {
-        if entry.file_type()?.is_dir() {
-            found.extend(left_over(&entry.path())?);
-        } else if writer(&entry.file_name().to_string_lossy()).is_some_and(|pid| !is_alive(pid)) {
-            found.push(entry.path());
+fn remove_left_over(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        file => {
+            // Held until it is removed: who locks it after that sees that it is gone.
+            let file = file?;
+            if file.try_lock().is_err() {
+                return Ok(());
+            }
+            removed(path)
         }
     }
-    Ok(found)
 }
 
-/// Whose temporary file it is, by its name.
-fn writer(name: &str) -> Option<u32> {
-    name.strip_prefix('.')?.rsplit_once(".tmp")?.1.parse().ok()
+fn removed(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => {
+            tracing::info!("{} was never finished, and is removed", path.display());
+            Ok(())
+        }
+    }
 }
 
-fn is_alive(pid: u32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+fn is_temporary(name: &str) -> bool {
+    let number = name.strip_prefix('.').and_then(|name| name.rsplit_once(".tmp"));
+    number.is_some_and(|(_, n)| n.len() == 16 && n.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// As `write_atomic`, but leaves an identical file alone; says whether it wrote.
@@ -75,17 +115,36 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("tls");
         std::fs::create_dir(&below).unwrap();
-        let alive = format!(".pod.yaml.tmp{}", std::process::id());
-        let kept = [alive.as_str(), ".bootkube.done", "x.tmp1", ".release.tmp", ".a.tmpb"];
-        for name in kept {
+        for name in [".bootkube.done", "x.tmp1", ".release.tmp", ".a.tmpb", "a.tmp0123456789abcdef"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        // No process has such a number.
-        std::fs::write(below.join(".ca.crt.tmp4294967295"), "half").unwrap();
-        std::fs::write(dir.path().join(".pod.yaml.tmp4294967294"), "half").unwrap();
+        let (alive, _file) = make_temporary(dir.path(), "pod.yaml", 0o600).unwrap();
+        let (dead, file) = make_temporary(dir.path(), "pod.yaml", 0o600).unwrap();
+        let (dead_below, file_below) = make_temporary(&below, "ca.crt", 0o600).unwrap();
+        drop((file, file_below));
         sweep(dir.path()).unwrap();
         sweep(&dir.path().join("nothing")).unwrap();
-        assert_eq!(std::fs::read_dir(&below).unwrap().count(), 0);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), kept.len() + 1);
+        assert!(alive.exists() && !dead.exists() && !dead_below.exists());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 7);
+    }
+
+    /// Threads have one process number, like the first processes of two containers.
+    #[test]
+    fn writers_of_one_file_do_not_meet() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/file");
+        let texts: Vec<_> = (0..8).map(|n| format!("{n}").repeat(100_000)).collect();
+        std::thread::scope(|threads| {
+            for text in &texts {
+                let path = &path;
+                threads.spawn(move || (0..20).for_each(|_| write_atomic(path, text, 0o600).unwrap()));
+            }
+            for _ in 0..100 {
+                sweep(dir.path()).unwrap();
+                let seen = std::fs::read_to_string(&path).unwrap_or_else(|_| texts[0].clone());
+                assert!(texts.contains(&seen), "{} bytes that nobody wrote", seen.len());
+            }
+        });
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 }

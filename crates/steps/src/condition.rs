@@ -1,5 +1,7 @@
 //! Every wait has a name, and gives up only when nothing moves.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::Duration;
 use thiserror::Error;
@@ -25,7 +27,7 @@ pub struct Condition {
     pub name: String,
     /// Where it is to be met, if in one place.
     pub node: Option<String>,
-    /// Give up when what is seen has not changed for this long.
+    /// Give up when nothing new is seen for this long.
     pub no_progress: Duration,
     /// The command a person should run next when it stays unmet.
     pub hint: String,
@@ -36,7 +38,7 @@ pub struct Condition {
 #[derive(Clone, Debug)]
 pub enum Probe<T> {
     Met(T),
-    /// What was seen instead; a change of this text counts as progress.
+    /// What was seen instead; a text that was never seen before counts as progress.
     Unmet(String),
     /// The same, and which node keeps it from being met.
     UnmetOn {
@@ -85,6 +87,22 @@ impl Condition {
     }
 }
 
+/// Texts after which none is new any more: whatever says something else each time has a clock or a port in it, and gets nowhere.
+const MOST_NEWS: usize = 1000;
+
+/// What was seen so far, by its hash: two errors that take turns are no progress.
+#[derive(Default)]
+struct News {
+    seen: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl News {
+    fn is_new(&mut self, node: &Option<String>, seen: &str) -> bool {
+        self.seen.len() < MOST_NEWS && self.seen.insert(self.hasher.hash_one((node, seen)))
+    }
+}
+
 /// Asks `probe` until it is met; logs only what changed.
 pub async fn wait_for<T>(
     condition: &Condition,
@@ -94,6 +112,7 @@ pub async fn wait_for<T>(
     let mut last_seen = String::new();
     let mut last_node = condition.node.clone();
     let mut last_change = Instant::now();
+    let mut news = News::default();
     loop {
         let (node, seen) = match probe().await {
             Probe::Met(value) => return Ok(value),
@@ -105,8 +124,10 @@ pub async fn wait_for<T>(
                 false => tracing::info!("waiting for {}: {seen}", condition.name),
                 true => tracing::debug!("waiting for {}: {seen}", condition.name),
             }
+            if news.is_new(&node, &seen) {
+                last_change = Instant::now();
+            }
             (last_node, last_seen) = (node, seen);
-            last_change = Instant::now();
         }
         let waited = last_change.elapsed();
         if waited >= condition.no_progress {
@@ -146,6 +167,19 @@ mod tests {
             wait_for(&condition, Duration::from_secs(1), async || Probe::<()>::Unmet("2 of 3".into()));
         let error = unmet.await.unwrap_err();
         assert_eq!(error.to_string(), "the thing: no progress for 5s; last seen: 2 of 3; next: look at it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_again_or_never_ends_is_no_progress() {
+        for (text, most) in [(2, 10), (usize::MAX, 1010)] {
+            let (mut n, condition) = (0, condition());
+            let unmet = wait_for(&condition, Duration::from_secs(1), async || {
+                n += 1;
+                Probe::<()>::Unmet(format!("error {}", n % text))
+            });
+            let limited = tokio::time::timeout(Duration::from_secs(5000), unmet).await;
+            assert!(limited.unwrap().is_err() && n < most, "{n}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

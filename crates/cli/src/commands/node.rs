@@ -65,6 +65,9 @@ pub struct InstallerArgs {
     configmaps: Vec<String>,
     #[arg(long, value_delimiter = ',')]
     secrets: Vec<String>,
+    /// Revisions whose files stay
+    #[arg(long, value_delimiter = ',')]
+    keep: Vec<i64>,
     #[arg(long, env = "NODE_NAME")]
     node_name: String,
     #[arg(long, env = "NODE_IP")]
@@ -128,6 +131,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
                 revision: a.revision,
                 configmaps: a.configmaps.into_iter().filter(|n| !n.is_empty()).collect(),
                 secrets: a.secrets.into_iter().filter(|n| !n.is_empty()).collect(),
+                keep: a.keep,
                 node_name: a.node_name,
                 node_ip: a.node_ip,
             };

@@ -52,18 +52,26 @@ impl Name {
 pub async fn run(args: OperatorArgs) -> Result<()> {
     let Some((namespace, lock)) = args.name.lease() else { return network::check::run().await };
     let client = connect(&args).await?;
-    let identity = std::env::var("POD_NAME").unwrap_or_else(|_| format!("{lock}-{}", std::process::id()));
+    let identity = std::env::var("POD_NAME").unwrap_or_else(|_| format!("{lock}-{}", random()));
     let mut stop = signal(SignalKind::terminate())?;
-    let leading = tokio::select! {
+    let mut leading = tokio::select! {
         leading = lead(client.clone(), namespace, lock, &identity) => leading,
         _ = stop.recv() => return Ok(()),
     };
     let ended = tokio::select! {
-        ended = operate(args.name, client) => ended,
+        ended = operate(args.name, client, leading.fence()) => ended,
+        // There is nothing to give up any more, and the next leader may begin at any moment.
+        why = leading.lost() => anyhow::bail!(why),
         _ = stop.recv() => Ok(()),
     };
     leading.release().await;
     ended
+}
+
+/// A process number would be the same in every container.
+fn random() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    format!("{:016x}", RandomState::new().hash_one(0))
 }
 
 /// The API may not answer yet, or no more: a static pod starts beside it, and a crash would only slow things down.
@@ -87,11 +95,11 @@ async fn lead(client: kube::Client, namespace: &str, lock: &str, identity: &str)
     }
 }
 
-async fn operate(name: Name, client: kube::Client) -> Result<()> {
+async fn operate(name: Name, client: kube::Client, fence: lease::Fence) -> Result<()> {
     match name {
         Name::ClusterVersion => cluster_version::run(client, &cluster_version::Options::from_env()?).await,
         Name::Dns => dns::run(client).await,
-        Name::Etcd => etcd::run(client).await,
+        Name::Etcd => etcd::run(client, fence).await,
         Name::KubeApiserver => kube_apiserver::run(client).await,
         Name::KubeControllerManager => kube_controller_manager::run(client).await,
         Name::KubeScheduler => kube_scheduler::run(client).await,

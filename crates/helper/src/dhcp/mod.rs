@@ -27,10 +27,7 @@ pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, Help
 async fn serve(socket: UdpSocket, context: Context) {
     let mut buffer = [0; MAX_REQUEST];
     loop {
-        let Ok((n, _)) = socket.recv_from(&mut buffer).await else {
-            tokio::time::sleep(net::ACCEPT_PAUSE).await;
-            continue;
-        };
+        let (n, _) = net::receive(&socket, &mut buffer).await;
         let decision = handle(&context.config, &buffer[..n]);
         if let Some(host) = &decision.boots {
             context.doors.dhcp(host);

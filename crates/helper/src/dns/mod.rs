@@ -33,11 +33,7 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
 async fn serve_udp(socket: UdpSocket, zones: Arc<Zones>) {
     let mut buffer = [0; 4096];
     loop {
-        // An error here is an ICMP message about an earlier reply: the client is gone.
-        let Ok((n, client)) = socket.recv_from(&mut buffer).await else {
-            tokio::time::sleep(net::ACCEPT_PAUSE).await;
-            continue;
-        };
+        let (n, client) = net::receive(&socket, &mut buffer).await;
         if let Some(reply) = answer(&zones, &buffer[..n]) {
             let _ = socket.send_to(&reply, client).await;
         }

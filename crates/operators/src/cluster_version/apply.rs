@@ -133,6 +133,7 @@ pub fn failed(manifest: &Manifest, index: usize, total: usize, error: &ClusterEr
             ),
             other => ("UpdatePayloadClusterDown", other.to_string()),
         },
+        ClusterError::NoAnswer { .. } => ("UpdatePayloadClusterDown", error.to_string()),
         other => ("UpdatePayloadFailed", other.to_string()),
     };
     let message = format!("Could not update {kind} \"{name}\" ({index} of {total}): {cause}");

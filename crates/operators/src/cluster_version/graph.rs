@@ -20,7 +20,7 @@ pub struct Stage {
 }
 
 const UPDATING_WORKERS: usize = 16;
-const RECONCILING_WORKERS: usize = 2;
+pub const RECONCILING_WORKERS: usize = 2;
 
 pub fn plan(manifests: &[&Manifest], mode: Mode) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();

@@ -11,6 +11,8 @@ mod graph;
 mod inclusion;
 mod operators;
 mod payload;
+mod reconcile;
+mod schedule;
 mod status;
 mod sync;
 

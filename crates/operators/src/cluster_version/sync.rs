@@ -6,8 +6,9 @@ use super::graph::{Mode, Stage, mode, plan};
 use super::inclusion::Inclusion;
 use super::payload::{Manifest, Payload};
 use super::status::{Observed, history_of, status};
-use super::{MANAGER, Options, drift, operators};
-use futures::StreamExt;
+use super::{MANAGER, Options, operators};
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use futures::{FutureExt, StreamExt};
 use kube::Client;
 use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::{ClusterError, create_if_missing, patch_status};
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 const CONFIG: &str = "config.openshift.io/v1";
-/// Everything is applied again this often, for changes that no watch shows (upstream: two to four minutes).
-const RECONCILE: Duration = Duration::from_secs(180);
+/// One manifest takes no longer; the API server itself gives a webhook half of it.
+const APPLY: Duration = Duration::from_secs(60);
 /// Status writes closer than this are written together.
 const COALESCE: Duration = Duration::from_millis(250);
 /// How often a status is looked at again when nothing moves: slowness becomes visible by time alone.
@@ -75,21 +76,21 @@ impl Sources {
     }
 }
 
-struct Work<'a> {
-    client: &'a Client,
+pub(super) struct Work<'a> {
+    pub(super) client: &'a Client,
     payload: &'a Payload,
     inclusion: Inclusion,
     /// Those that belong into this cluster.
-    manifests: Vec<Manifest>,
-    board: watch::Sender<Board>,
+    pub(super) manifests: Vec<Manifest>,
+    pub(super) board: watch::Sender<Board>,
     /// By task: what our own apply left behind.
-    generations: Mutex<HashMap<usize, i64>>,
+    pub(super) generations: Mutex<HashMap<usize, i64>>,
     /// A watch may lag behind our own writes; there is one writer.
     last_status: Mutex<Option<Value>>,
 }
 
 impl<'a> Work<'a> {
-    fn new(
+    pub(super) fn new(
         client: &'a Client,
         payload: &'a Payload,
         inclusion: Inclusion,
@@ -140,47 +141,88 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn work(&self, stages: &[Stage], mode: Mode, operators: &Followed) {
+    pub(super) async fn work(&self, stages: &[Stage], mode: Mode, operators: &Followed) {
         for stage in stages {
-            let groups = futures::stream::iter(&stage.groups);
-            let run = |group: &'_ Vec<usize>| {
-                let group = group.clone();
-                async move {
-                    for task in group {
-                        match self.manifests[task].is_cluster_operator() {
-                            true => self.await_operator(task, mode, operators.state.clone()).await,
-                            false => self.apply_until_done(task, mode).await,
-                        }
-                    }
-                }
-            };
-            groups.for_each_concurrent(stage.workers, run).await;
+            let (late, stragglers) = unbounded();
+            let sender = late.clone();
+            let group = move |group: Vec<usize>| self.work_group(group, mode, operators, sender.clone());
+            let groups =
+                futures::stream::iter(stage.groups.clone()).for_each_concurrent(stage.workers, group);
+            // No more can come when all groups are through.
+            let groups = groups.map(move |()| late.close_channel()).boxed();
+            let alone = move |task| self.apply_from(PATIENCE + 1, task, mode);
+            let stragglers = stragglers.for_each_concurrent(None, alone).boxed();
+            tokio::join!(groups, stragglers);
         }
     }
 
-    async fn apply_until_done(&self, task: usize, mode: Mode) {
-        let manifest = &self.manifests[task];
-        let mut attempt = 0;
-        loop {
-            match apply(self.client, manifest, mode).await {
-                Ok(applied) => {
-                    if let Some(generation) = applied.generation {
-                        locked(&self.generations).insert(task, generation);
-                    }
-                    if applied.rolled_out {
-                        return self.set(task, None);
-                    }
-                }
-                Err(e) => {
-                    tracing::debug!(file = manifest.file, attempt, "{e}");
-                    if attempt >= PATIENCE {
-                        tracing::warn!(file = manifest.file, "{e}");
-                        self.set(task, Some(failed(manifest, task + 1, self.manifests.len(), &e)));
-                    }
-                }
+    async fn work_group(
+        &self,
+        group: Vec<usize>,
+        mode: Mode,
+        operators: &Followed,
+        late: UnboundedSender<usize>,
+    ) {
+        for task in group {
+            self.work_task(task, mode, operators, &late).await;
+        }
+    }
+
+    /// An update has an order, and what fails holds up what comes after it. An installation has none: what fails for longer than
+    /// its namespace or kind may be on its way is tried by itself, while the rest of its group goes on.
+    async fn work_task(&self, task: usize, mode: Mode, operators: &Followed, late: &UnboundedSender<usize>) {
+        if self.manifests[task].is_cluster_operator() {
+            return self.await_operator(task, mode, operators.state.clone()).await;
+        }
+        if mode != Mode::Initializing {
+            return self.apply_from(0, task, mode).await;
+        }
+        for attempt in 0..=PATIENCE {
+            if self.try_to_apply(task, attempt, mode).await {
+                return;
             }
             tokio::time::sleep(backoff(mode, attempt)).await;
-            attempt += 1;
+        }
+        let _ = late.unbounded_send(task);
+    }
+
+    async fn apply_from(&self, mut attempt: u32, task: usize, mode: Mode) {
+        while !self.try_to_apply(task, attempt, mode).await {
+            tokio::time::sleep(backoff(mode, attempt)).await;
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// Says whether it is done; what fails again and again is told.
+    pub(super) async fn try_to_apply(&self, task: usize, attempt: u32, mode: Mode) -> bool {
+        let manifest = &self.manifests[task];
+        let silent = |_| {
+            let what = format!("applying {} {}", manifest.kind(), manifest.name());
+            Err(ClusterError::NoAnswer { what, seconds: APPLY.as_secs() })
+        };
+        match tokio::time::timeout(APPLY, apply(self.client, manifest, mode)).await.unwrap_or_else(silent) {
+            Ok(applied) => {
+                if let Some(generation) = applied.generation {
+                    locked(&self.generations).insert(task, generation);
+                }
+                if applied.rolled_out {
+                    self.set(task, None);
+                }
+                applied.rolled_out
+            }
+            Err(e) => {
+                self.tell(task, attempt, &e);
+                false
+            }
+        }
+    }
+
+    fn tell(&self, task: usize, attempt: u32, error: &ClusterError) {
+        let manifest = &self.manifests[task];
+        tracing::debug!(file = manifest.file, attempt, "{error}");
+        if attempt >= PATIENCE {
+            tracing::warn!(file = manifest.file, "{error}");
+            self.set(task, Some(failed(manifest, task + 1, self.manifests.len(), error)));
         }
     }
 
@@ -193,7 +235,7 @@ impl<'a> Work<'a> {
         let manifest = &self.manifests[task];
         let mut attempt = 0;
         while let Err(e) = create_if_missing(self.client, &operators::precreated(manifest)).await {
-            tracing::debug!(file = manifest.file, attempt, "{e}");
+            self.tell(task, attempt, &e);
             tokio::time::sleep(backoff(mode, attempt)).await;
             attempt += 1;
         }
@@ -210,50 +252,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Keeps what was applied: by watches at once, and everything again from time to time.
-    async fn reconcile(&self, mode: Mode, operators: &Followed) {
-        let (mut changes, _watches) = drift::watch(self.client, &self.manifests);
-        let stages = plan(&self.manifests.iter().collect::<Vec<_>>(), Mode::Reconciling);
-        let mut state = operators.state.clone();
-        let first = if mode == Mode::Reconciling { Duration::ZERO } else { RECONCILE };
-        let mut due = tokio::time::Instant::now() + first;
-        loop {
-            tokio::select! {
-                Some(change) = changes.recv() => {
-                    for (task, manifest) in self.manifests.iter().enumerate() {
-                        let ours = locked(&self.generations).get(&task).copied();
-                        let drifted = change.generation.is_none() || (change.generation > ours && ours.is_some());
-                        if change.is_of(manifest) && drifted {
-                            tracing::info!(file = manifest.file, "changed by somebody else; applying it again");
-                            self.apply_until_done(task, Mode::Reconciling).await;
-                        }
-                    }
-                }
-                changed = state.changed() => {
-                    if changed.is_err() { return }
-                    self.look_at_operators(&state.borrow_and_update());
-                }
-                () = tokio::time::sleep_until(due) => {
-                    for stage in &stages {
-                        let tasks = stage.groups.iter().flatten().filter(|t| !self.manifests[**t].is_cluster_operator());
-                        let apply = |task: &usize| self.apply_until_done(*task, Mode::Reconciling);
-                        futures::stream::iter(tasks).for_each_concurrent(stage.workers, apply).await;
-                    }
-                    self.look_at_operators(&operators.now());
-                    due = tokio::time::Instant::now() + RECONCILE;
-                }
-            }
-        }
-    }
-
-    fn look_at_operators(&self, snapshot: &seedling_cluster::follow::Snapshot) {
-        for (task, manifest) in self.manifests.iter().enumerate().filter(|(_, m)| m.is_cluster_operator()) {
-            let live = snapshot.objects.get(manifest.name());
-            self.set(task, operators::trouble(manifest, live, Mode::Reconciling));
-        }
-    }
-
-    fn set(&self, task: usize, trouble: Option<super::board::Trouble>) {
+    pub(super) fn set(&self, task: usize, trouble: Option<super::board::Trouble>) {
         self.board.send_modify(|board| board.set(task, trouble, Instant::now()));
     }
 
@@ -315,7 +314,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 

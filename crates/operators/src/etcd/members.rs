@@ -7,6 +7,7 @@ use crate::static_pod::Env;
 use crate::static_pod::certificates::{required_configmap, required_secret};
 use anyhow::{Context as _, Result};
 use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
+use seedling_cluster::lease::Fence;
 use seedling_cluster::{ClusterError, patch_status};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
@@ -25,6 +26,7 @@ const MANAGER: &str = "seedling-etcd-members";
 /// What is kept from look to look.
 pub struct Members<'a> {
     env: &'a Env,
+    fence: Fence,
     tls: EtcdTls,
     connected: BTreeMap<String, Etcd>,
     silent_since: BTreeMap<u64, Instant>,
@@ -32,9 +34,10 @@ pub struct Members<'a> {
 }
 
 /// Tells `seen` what it sees.
-pub async fn run(env: &Env, seen: &watch::Sender<Result<State, String>>) -> Result<()> {
+pub async fn run(env: &Env, fence: Fence, seen: &watch::Sender<Result<State, String>>) -> Result<()> {
     let mut members = Members {
         env,
+        fence,
         tls: tls(env).await?,
         connected: BTreeMap::new(),
         silent_since: BTreeMap::new(),
@@ -171,15 +174,16 @@ impl Members<'_> {
         let mut etcd = self.connection(&url).await?;
         let leads = etcd.status().await?.leader;
         anyhow::ensure!(leads == state.leader, "the lead has moved since the members were looked at");
+        if let Action::GiveUp(id) = action {
+            masters::remember(self.env, state, *id).await?;
+        }
+        // The last thing before it: only the leader changes members.
+        self.fence.confirm().await?;
         match action {
             Action::AddLearner(url) => drop(etcd.add_learner(url).await?),
             Action::Promote(id) => etcd.promote(*id).await?,
             Action::MoveLeader(id) => etcd.move_leader(*id).await?,
-            Action::Remove(id) => etcd.remove(*id).await?,
-            Action::GiveUp(id) => {
-                masters::remember(self.env, state, *id).await?;
-                etcd.remove(*id).await?;
-            }
+            Action::Remove(id) | Action::GiveUp(id) => etcd.remove(*id).await?,
         }
         self.connected.insert(url, etcd);
         Ok(())

@@ -16,6 +16,7 @@ use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, sign
 use anyhow::Result;
 use decide::State;
 use kube::Client;
+use seedling_cluster::lease::Fence;
 use seedling_components::{etcd, kube_apiserver};
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
 use seedling_types::{Role, ports};
@@ -32,7 +33,7 @@ const NAMES: Names = Names {
     pod_configmap: etcd::POD_CONFIGMAP,
 };
 
-pub async fn run(client: Client) -> Result<()> {
+pub async fn run(client: Client, fence: Fence) -> Result<()> {
     let env = Env::load(client).await?;
     let (tell, seen) = watch::channel(Err("the members were not asked yet".to_string()));
     let operand = Operand {
@@ -43,7 +44,7 @@ pub async fn run(client: Client) -> Result<()> {
     };
     tokio::select! {
         ended = static_pod::run(&env, &operand) => ended,
-        ended = members::run(&env, &tell) => ended,
+        ended = members::run(&env, fence, &tell) => ended,
     }
 }
 

@@ -11,6 +11,8 @@ use seedling_steps::{Journal, write_atomic, write_atomic_if_changed};
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub fn pod(
@@ -18,14 +20,15 @@ pub fn pod(
     release: &ReleaseInfo,
     desired: &Desired,
     node: &str,
-    revision: i64,
-    retry: i64,
+    (revision, retry): (i64, i64),
+    kept: &BTreeSet<i64>,
 ) -> Result<Value, MissingComponent> {
     let name = match retry {
         0 => format!("installer-{revision}-{node}"),
         _ => format!("installer-{revision}-retry-{retry}-{node}"),
     };
     let list = |maps: Vec<&String>| maps.into_iter().cloned().collect::<Vec<_>>().join(",");
+    let kept = kept.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
     let from = |field: &str| json!({"fieldRef": {"fieldPath": field}});
     Ok(json!({
         "apiVersion": "v1",
@@ -50,7 +53,8 @@ pub fn pod(
                     format!("--pod={}", names.pod_configmap),
                     format!("--revision={revision}"),
                     format!("--configmaps={}", list(desired.configmaps.keys().collect())),
-                    format!("--secrets={}", list(desired.secrets.keys().collect()))],
+                    format!("--secrets={}", list(desired.secrets.keys().collect())),
+                    format!("--keep={kept}")],
                 "env": [{"name": "NODE_NAME", "valueFrom": from("spec.nodeName")},
                     {"name": "NODE_IP", "valueFrom": from("status.hostIP")}],
                 "securityContext": {"privileged": true, "runAsUser": 0},
@@ -68,6 +72,8 @@ pub struct InstallerArgs {
     pub revision: i64,
     pub configmaps: Vec<String>,
     pub secrets: Vec<String>,
+    /// Revisions whose files stay on this master; none: all of them.
+    pub keep: Vec<i64>,
     pub node_name: String,
     pub node_ip: String,
 }
@@ -78,13 +84,35 @@ pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
     let revision = format!("revision-{}", args.revision);
     let install = async {
         journal.step(&format!("{revision}/files"), write_files(client, args)).await?;
-        journal.step(&format!("{revision}/manifest"), write_manifest(client, args)).await
+        journal.step(&format!("{revision}/manifest"), write_manifest(client, args)).await?;
+        // Nothing depends on it, and the next installer tries again.
+        if let Err(e) = prune(Path::new(paths::STATIC_POD_RESOURCES), args) {
+            tracing::warn!("files of old revisions stay: {e}");
+        }
+        Ok(())
     };
     journal.run(journal.step(&revision, install)).await
 }
 
 fn directory(args: &InstallerArgs) -> PathBuf {
     Path::new(paths::STATIC_POD_RESOURCES).join(format!("{}-{}", args.pod, args.revision))
+}
+
+/// Files of older revisions of this pod that nobody asked to keep.
+fn prune(resources: &Path, args: &InstallerArgs) -> io::Result<()> {
+    for entry in std::fs::read_dir(resources)?.flatten() {
+        if superfluous(&entry.file_name().to_string_lossy(), args) {
+            tracing::info!("{} is of no use any more", entry.path().display());
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn superfluous(directory: &str, args: &InstallerArgs) -> bool {
+    let number =
+        directory.strip_prefix(&args.pod).and_then(|rest| rest.strip_prefix('-')?.parse::<i64>().ok());
+    number.is_some_and(|n| !args.keep.is_empty() && n < args.revision && !args.keep.contains(&n))
 }
 
 /// All at once: one after the other they would wait for twenty answers and for the disk twice as often.
@@ -151,17 +179,40 @@ fn substitute(value: &mut Value, args: &InstallerArgs) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn fills_in_the_node() {
-        let args = InstallerArgs {
+    fn args() -> InstallerArgs {
+        InstallerArgs {
             namespace: "n".into(),
             pod: "etcd-pod".into(),
             revision: 7,
             configmaps: vec![],
             secrets: vec![],
+            keep: vec![3, 7],
             node_name: "master-0".into(),
             node_ip: "192.168.100.11".into(),
+        }
+    }
+
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "tests")]
+    fn only_this_pods_old_files_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let stays = ["etcd-pod-3", "etcd-pod-7", "etcd-pod-8", "etcd-pod-x", "etcd-certs", "kube-etcd-pod-1"];
+        for name in stays.iter().chain(&["etcd-pod-1", "etcd-pod-6"]) {
+            std::fs::create_dir_all(dir.path().join(name).join("secrets")).unwrap();
+        }
+        let left = || {
+            let names = std::fs::read_dir(dir.path()).unwrap().flatten();
+            names.map(|e| e.file_name().into_string().unwrap()).collect::<BTreeSet<_>>()
         };
+        prune(dir.path(), &InstallerArgs { keep: vec![], ..args() }).unwrap();
+        assert_eq!(left().len(), 8, "an operator that names none removes none");
+        prune(dir.path(), &args()).unwrap();
+        assert_eq!(left(), stays.map(String::from).into());
+    }
+
+    #[test]
+    fn fills_in_the_node() {
+        let args = args();
         let mut pod =
             json!({"labels": {"revision": "REVISION"}, "args": ["etcd-pod-REVISION NODE_NAME NODE_IP"]});
         substitute(&mut pod, &args);

@@ -9,22 +9,23 @@ pub(crate) mod clients;
 mod decide;
 mod installer;
 pub(crate) mod policy;
+mod prune;
 mod report;
 mod revision;
 pub(crate) mod signers;
 mod stuck;
+mod view;
 
 pub use installer::{InstallerArgs, install};
 
 use crate::inventory;
 use crate::patience::{self, Progress};
 use anyhow::{Context as _, Result};
-use decide::{Installer, NodeView, Static, decide, superfluous};
+use decide::{NodeView, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
-use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
-use seedling_cluster::{Cache, delete, get};
+use seedling_cluster::{Cache, delete, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
@@ -32,6 +33,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use stuck::Stuck;
+use view::{View, Watched, node_view};
 
 /// What never changes about an operand.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +130,7 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
     let names = &operand.names;
     let mut watched = Watched::start(&env.client, names);
     let mut asked = Asked::default();
-    let mut progress = Progress::default();
+    let mut seen = Seen::default();
     let mut stuck = Stuck::default();
     loop {
         let view = watched.view();
@@ -136,7 +138,7 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
             unstick(env, names, view, &mut stuck).await;
         }
         let busy = match view {
-            Some(view) => match sync(env, operand, &view, &mut asked, &mut progress).await {
+            Some(view) => match sync(env, operand, &view, &mut asked, &mut seen).await {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
@@ -159,6 +161,13 @@ async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
     }
 }
 
+/// Since when which master does not come to the newest revision, and since when it is not ready at any.
+#[derive(Default)]
+struct Seen {
+    newest: Progress<report::Step>,
+    ready: Progress<report::Step>,
+}
+
 /// The operand's last answer: events of the API say nothing about it, so they are no reason to ask again.
 #[derive(Default)]
 struct Asked(Option<(Instant, Vec<String>, Health)>);
@@ -176,97 +185,73 @@ impl Asked {
     }
 }
 
-struct View {
-    masters: Vec<String>,
-    pods: BTreeMap<String, Value>,
-    settings: Value,
-}
-
-struct Watched {
-    nodes: Followed,
-    pods: Followed,
-    settings: Followed,
-}
-
-impl Watched {
-    fn start(client: &Client, names: &Names) -> Self {
-        let pods = Selection { namespace: Some(names.namespace.into()), ..Selection::all("v1", "Pod") };
-        Self {
-            nodes: follow(client, Selection::all("v1", "Node")),
-            pods: follow(client, pods),
-            settings: follow(client, Selection::one("operator.openshift.io/v1", names.kind, None, "cluster")),
-        }
-    }
-
-    fn view(&self) -> Option<View> {
-        let (nodes, pods, settings) = (self.nodes.now(), self.pods.now(), self.settings.now());
-        if !(nodes.synced && pods.synced && settings.synced) {
-            return None;
-        }
-        let settings = settings.objects.into_values().next()?;
-        let pods = pods.objects.into_values().map(|p| (name(&p).to_string(), p)).collect();
-        Some(View { masters: masters(&nodes), pods, settings })
-    }
-
-    async fn changed(&mut self, cache: &Cache, at_most: Duration) {
-        let changed = async {
-            tokio::select! {
-                _ = self.nodes.next() => {}
-                _ = self.pods.next() => {}
-                _ = self.settings.next() => {}
-                () = cache.changed(at_most) => {}
-            }
-        };
-        let _ = tokio::time::timeout(at_most, changed).await;
-    }
-}
-
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-fn masters(nodes: &Snapshot) -> Vec<String> {
-    let is_master = |n: &&Value| n.pointer("/metadata/labels/node-role.kubernetes.io~1master").is_some();
-    nodes.objects.values().filter(is_master).map(|n| name(n).to_string()).collect()
-}
-
 /// True: something is under way.
-async fn sync(
-    env: &Env,
-    operand: &Operand,
-    view: &View,
-    asked: &mut Asked,
-    progress: &mut Progress<report::Step>,
-) -> Result<bool> {
+async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen: &mut Seen) -> Result<bool> {
     let names = &operand.names;
     let desired = (operand.desired)(env).await?;
     let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
     let latest = revision::ensure(&env.cache, names, &desired, reason).await?;
-    let nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
-    // Asked only when something is to be stopped.
-    let calm = decide(&nodes, latest, true).is_empty() || (operand.calm)(env).await?;
-    for (node, retry) in decide(&nodes, latest, calm) {
-        tracing::info!("{}: revision {latest} to {node}", names.operator);
-        let pod = installer::pod(names, &env.release, &desired, &node, latest, retry)?;
-        seedling_cluster::create_if_missing(&env.client, &pod).await?;
+    let mut nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
+    let patience = patience::read(&env.cache).await?;
+    for node in &mut nodes {
+        let ready = node.running.is_some_and(|s| s.ready);
+        let down = seen.ready.stalled(&node.name, report::step(Some(node)), ready, Instant::now());
+        node.broken = !ready && down >= patience;
+    }
+    if !decide(&nodes, latest, true).is_empty() {
+        start_installers(env, operand, view, &nodes, latest, &desired).await?;
     }
     let health = asked.health(env, operand, &view.masters).await;
-    let patience = patience::read(&env.cache).await?;
-    let behind = behind(env, &nodes, latest, patience, progress);
+    let behind = behind(env, &nodes, latest, patience, &mut seen.newest);
     report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
     if !busy {
-        prune(env, names, &nodes).await;
+        prune(env, names, &nodes, latest).await;
     }
     Ok(busy)
 }
 
-/// One that cannot be deleted now is seen again; nothing waits for it.
-async fn prune(env: &Env, names: &Names, nodes: &[NodeView]) {
+/// A watch may have told nothing for a while without knowing it: what is to be stopped is decided by what the API says now.
+async fn start_installers(
+    env: &Env,
+    operand: &Operand,
+    view: &View,
+    watched: &[NodeView],
+    latest: i64,
+    desired: &Desired,
+) -> Result<()> {
+    let names = &operand.names;
+    let view = view.now(&env.client, names).await?;
+    let mut nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, &view, node)).collect();
+    for node in &mut nodes {
+        let was_broken = watched.iter().any(|w| w.name == node.name && w.broken);
+        node.broken = was_broken && !node.running.is_some_and(|s| s.ready);
+    }
+    let calm = (operand.calm)(env).await?;
+    let kept = prune::kept(&revision::made(&env.cache, names).await?, &nodes, latest);
+    for (node, retry) in decide(&nodes, latest, calm) {
+        tracing::info!("{}: revision {latest} to {node}", names.operator);
+        let pod = installer::pod(names, &env.release, desired, &node, (latest, retry), &kept)?;
+        seedling_cluster::create_if_missing(&env.client, &pod).await?;
+    }
+    Ok(())
+}
+
+/// What cannot be deleted now is seen again; nothing waits for it. A master's own files go with its next installer.
+async fn prune(env: &Env, names: &Names, nodes: &[NodeView], latest: i64) {
+    let warn = |e: anyhow::Error| tracing::warn!("{}: {e:#}", names.operator);
     for installer in nodes.iter().flat_map(superfluous) {
-        if let Err(e) = delete(&env.client, "v1", "Pod", Some(names.namespace), &installer.pod).await {
-            tracing::warn!("{}: {e}", names.operator);
-        }
+        let deleted = delete(&env.client, "v1", "Pod", Some(names.namespace), &installer.pod).await;
+        deleted.unwrap_or_else(|e| warn(e.into()));
+    }
+    let made = revision::made(&env.cache, names).await.unwrap_or_default();
+    for revision in prune::superfluous(&made, nodes, latest) {
+        tracing::info!("{}: revision {revision} is of no use any more", names.operator);
+        revision::remove(&env.cache, names, revision).await.unwrap_or_else(warn);
     }
 }
 
@@ -288,38 +273,6 @@ fn behind(
     env.inventory.masters().into_iter().filter_map(look).collect()
 }
 
-fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
-    let recorded = view.settings["status"]["nodeStatuses"].as_array().into_iter().flatten();
-    let recorded = recorded.into_iter().find(|n| n["nodeName"] == node);
-    let current = recorded.and_then(|n| n["currentRevision"].as_i64()).unwrap_or(0);
-    let running = view.pods.get(&format!("{}-{node}", names.pod)).map(|pod| Static {
-        revision: pod
-            .pointer("/metadata/labels/revision")
-            .and_then(Value::as_str)
-            .and_then(|r| r.parse().ok())
-            .unwrap_or(0),
-        ready: is_ready(pod),
-    });
-    let installers = view.pods.values().filter_map(|pod| installer_view(pod, node)).collect();
-    NodeView { name: node.into(), current, running, installers }
-}
-
-fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
-    if pod.pointer("/metadata/labels/app")? != "installer" || pod["spec"]["nodeName"] != node {
-        return None;
-    }
-    let number =
-        |label: &str| pod.pointer(&format!("/metadata/labels/{label}"))?.as_str()?.parse::<i64>().ok();
-    let ended = |phase: &str| pod["status"]["phase"] == phase;
-    Some(Installer {
-        pod: name(pod).into(),
-        revision: number("revision")?,
-        retry: number("retry").unwrap_or(0),
-        failed: ended("Failed"),
-        done: ended("Succeeded"),
-    })
-}
-
 /// Of the masters that have had a revision of an operand ready.
 pub(crate) fn addresses(env: &Env, settings: &Value) -> Vec<Ipv4Addr> {
     let nodes = settings["status"]["nodeStatuses"].as_array().into_iter().flatten();
@@ -328,10 +281,10 @@ pub(crate) fn addresses(env: &Env, settings: &Value) -> Vec<Ipv4Addr> {
     hosts.map(|host| host.address).collect()
 }
 
-/// All pods with this label are ready.
+/// All pods with this label are ready, as the API says now: something is to be stopped beside them.
 pub(crate) async fn all_ready(env: &Env, namespace: &str, app: &str) -> Result<bool> {
-    let pods = env.cache.list("v1", "Pod", namespace).await?;
-    Ok(pods.iter().filter(|p| p["metadata"]["labels"]["app"] == app).all(is_ready))
+    let pods = list(&env.client, "v1", "Pod", Some(namespace), &format!("app={app}")).await?;
+    Ok(pods.iter().all(is_ready))
 }
 
 pub(crate) fn is_ready(pod: &Value) -> bool {
