@@ -72,7 +72,7 @@ async fn quiet(etcd: &mut Etcd) -> Result<()> {
     loop {
         sleep(QUIET).await;
         let now = etcd.status().await?;
-        if now.applied == now.index && now.index == before.index {
+        if now.applied == now.committed && now.committed == before.committed {
             return Ok(());
         }
         before = now;
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_first_voter_elsewhere_leads() {
-        let here = |leader| Status { member: 1, cluster: 9, leader, learner: false, index: 5, applied: 5 };
+        let here = |leader| Status { member: 1, cluster: 9, leader, learner: false, committed: 5, applied: 5 };
         let alone = [member(1, "bootstrap", false), member(2, "m0", true), member(3, "", false)];
         assert_eq!(successor(&here(1), &alone), None);
         let two = [member(1, "bootstrap", false), member(2, "m0", true), member(3, "m1", false)];
