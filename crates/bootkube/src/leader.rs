@@ -8,8 +8,11 @@ use crate::Context;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use reqwest::Client;
 use seedling_cluster::etcd::{Etcd, Member, Status};
 use seedling_types::ports;
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
@@ -20,6 +23,9 @@ const HELD_FOR: Duration = Duration::from_millis(900);
 const QUIET: Duration = Duration::from_millis(50);
 /// The members themselves write too, rarely; then it is not waited for longer.
 const QUIET_WITHIN: Duration = Duration::from_millis(400);
+
+/// The guard lets the API server go on after so many seconds, whatever became of this process.
+const HELD_AT_MOST: &str = "2";
 
 /// Until another member leads; whatever goes wrong is tried again, and in the end the etcd operator does it before it removes
 /// this member.
@@ -54,10 +60,11 @@ async fn try_to(c: &Context) -> Result<bool> {
     there.status().await?;
 
     let started = Instant::now();
+    let http = Client::builder().timeout(QUIET_WITHIN).tls_certs_only([]).build()?;
     let held = Held::new(api_server().context("no API server runs here")?)?;
     timeout(HELD_FOR, async {
         // Quiet or not, by then it goes on.
-        let _ = timeout(QUIET_WITHIN, quiet(&mut etcd)).await;
+        let _ = timeout(QUIET_WITHIN, quiet(&http)).await;
         etcd.move_leader(next.id).await
     })
     .await??;
@@ -66,16 +73,47 @@ async fn try_to(c: &Context) -> Result<bool> {
     Ok(true)
 }
 
-/// Everything proposed is applied, and for a while nothing was proposed.
-async fn quiet(etcd: &mut Etcd) -> Result<()> {
-    let mut before = etcd.status().await?;
+/// Nothing that was proposed through this member waits for an answer, and for a while nothing new was agreed on.
+async fn quiet(http: &Client) -> Result<()> {
+    let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
+    let look = async || anyhow::Ok(Proposals::of_metrics(&http.get(&url).send().await?.text().await?));
+    let mut before = look().await?;
     loop {
         sleep(QUIET).await;
-        let now = etcd.status().await?;
-        if now.applied == now.index && now.index == before.index {
+        let now = look().await?;
+        if now.as_ref().is_some_and(|now| now.is_quiet_since(before.as_ref())) {
             return Ok(());
         }
         before = now;
+    }
+}
+
+/// Of etcd's metrics. Its status has no number of what is proposed and not yet agreed on.
+#[derive(Clone, Debug, PartialEq)]
+struct Proposals {
+    /// Proposed through this member, and neither done nor failed.
+    pending: f64,
+    committed: f64,
+    applied: f64,
+}
+
+impl Proposals {
+    fn of_metrics(text: &str) -> Option<Self> {
+        let number = |name: &str| {
+            let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok();
+            text.lines().find_map(value)
+        };
+        Some(Self {
+            pending: number("etcd_server_proposals_pending")?,
+            committed: number("etcd_server_proposals_committed_total")?,
+            applied: number("etcd_server_proposals_applied_total")?,
+        })
+    }
+
+    fn is_quiet_since(&self, before: Option<&Self>) -> bool {
+        self.pending == 0.0
+            && self.applied == self.committed
+            && before.is_some_and(|b| b.committed == self.committed)
     }
 }
 
@@ -88,19 +126,35 @@ fn successor(here: &Status, members: &[Member]) -> Option<Option<Member>> {
     members.iter().filter(votes).find(|m| m.id != here.member).cloned().map(Some)
 }
 
-/// A process that is stopped as long as this lives.
-struct Held(Pid);
+/// A process that is stopped as long as this lives, and no longer: a guard of its own stops it, and lets it go on when this process
+/// lets go or is killed (then the pipe between them ends), or has held it for too long.
+struct Held {
+    pid: Pid,
+    guard: Child,
+}
+
+/// A service that ends asks its whole group to end: the guard first does what it is for.
+const GUARD: &str = r#"trap "" TERM; kill -STOP "$1" && echo held && timeout "$2" cat; kill -CONT "$1""#;
 
 impl Held {
     fn new(pid: Pid) -> Result<Self> {
-        kill(pid, Signal::SIGSTOP)?;
-        Ok(Self(pid))
+        let mut guard = Command::new("sh")
+            .args(["-c", GUARD, "guard", &pid.to_string(), HELD_AT_MOST])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let said = guard.stdout.take().map(|mut out| out.read(&mut [0; 8]));
+        let held = Self { pid, guard };
+        anyhow::ensure!(matches!(said, Some(Ok(1..))), "the API server could not be held still");
+        Ok(held)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = kill(self.0, Signal::SIGCONT);
+        let _ = kill(self.pid, Signal::SIGCONT);
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
     }
 }
 
@@ -115,8 +169,65 @@ fn api_server() -> Option<Pid> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    /// Whether the kernel says that it is stopped; waits a little for it to be so or not.
+    fn is_held(pid: u32, expected: bool) -> bool {
+        let stopped = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            stat.rsplit_once(") ").unwrap().1.starts_with('T')
+        };
+        let until = Instant::now() + Duration::from_secs(5);
+        while stopped() != expected && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stopped()
+    }
+
+    #[test]
+    fn whoever_is_killed_the_api_server_goes_on() {
+        let mut server = Command::new("sleep").arg("60").spawn().unwrap();
+        let (id, pid) = (server.id(), Pid::from_raw(server.id() as i32));
+        let held = Held::new(pid).unwrap();
+        assert!(is_held(id, true));
+        drop(held);
+        assert!(!is_held(id, false), "let go");
+        // What is left of bootkube when it is killed: nothing, not even its end of the pipe.
+        let mut held = Held::new(pid).unwrap();
+        assert!(is_held(id, true));
+        drop(held.guard.stdin.take());
+        assert!(!is_held(id, false), "bootkube was killed");
+        let _ = held.guard.wait();
+        // And with a bootkube that hangs.
+        let hangs = Held::new(pid).unwrap();
+        assert!(is_held(id, true));
+        assert!(!is_held(id, false), "held for too long");
+        drop(hangs);
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+
+    #[test]
+    fn it_is_quiet_when_nothing_is_proposed() {
+        let metrics = |pending: u32, committed: u32, applied: u32| {
+            Proposals::of_metrics(&format!(
+                "# TYPE etcd_server_proposals_pending gauge\netcd_server_proposals_pending {pending}\n\
+                 etcd_server_proposals_committed_total {committed}\netcd_server_proposals_applied_total {applied}\n"
+            ))
+        };
+        let before = metrics(0, 7, 7);
+        assert!(before.is_some() && Proposals::of_metrics("").is_none());
+        let quiet = |now: Option<Proposals>| now.unwrap().is_quiet_since(before.as_ref());
+        assert!(quiet(metrics(0, 7, 7)));
+        assert!(!quiet(metrics(1, 7, 7)), "proposed, and not agreed on: the committed index does not tell");
+        assert!(!quiet(metrics(0, 8, 7)) && !quiet(metrics(0, 8, 8)));
+        assert!(!metrics(0, 7, 7).unwrap().is_quiet_since(None));
+        let large = "etcd_server_proposals_pending 0\netcd_server_proposals_committed_total 1.234567e+06\n\
+                     etcd_server_proposals_applied_total 1.234567e+06\n";
+        assert_eq!(Proposals::of_metrics(large).map(|p| p.committed), Some(1_234_567.0));
+    }
 
     fn member(id: u64, name: &str, learner: bool) -> Member {
         let client_urls = vec![format!("https://10.0.0.{id}:2379")];
@@ -125,7 +236,8 @@ mod tests {
 
     #[test]
     fn the_first_voter_elsewhere_leads() {
-        let here = |leader| Status { member: 1, cluster: 9, leader, learner: false, index: 5, applied: 5 };
+        let here =
+            |leader| Status { member: 1, cluster: 9, leader, learner: false, committed: 5, applied: 5 };
         let alone = [member(1, "bootstrap", false), member(2, "m0", true), member(3, "", false)];
         assert_eq!(successor(&here(1), &alone), None);
         let two = [member(1, "bootstrap", false), member(2, "m0", true), member(3, "m1", false)];

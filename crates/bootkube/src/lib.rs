@@ -3,6 +3,7 @@
 //! In: what bootstrap.ign wrote under `/opt/openshift`. Out: static pods, objects in the API, lines in the
 //! node's journal, and in the end a cluster that no longer needs this machine.
 
+mod alone;
 mod apply;
 mod context;
 mod identity;
@@ -15,10 +16,13 @@ mod resume;
 mod runner;
 mod settings;
 mod stages;
+mod wal;
 
+pub use alone::start_etcd;
 pub use context::Context;
 pub use identity::Refused;
 pub use plan::{Outcome, PLAN, Step};
 pub use progress::report_progress;
+pub use quorum::accept_loss;
 pub use release_image::fetch_release_manifests;
 pub use runner::run;

@@ -1,50 +1,60 @@
-//! Of two voters both are needed. When the first master that votes dies for good, etcd stands still; its data is not lost,
-//! because whatever was agreed on is on this node too. So after the patience that everybody has with a master, this member goes on
-//! alone, with the same cluster and the same data, and the other masters join it again.
+//! Of two voters both are needed. When the first master that votes dies for good, etcd stands still. So after the patience that
+//! everybody has with a master, this member goes on alone, with the same cluster, and the other masters join it again.
 //!
 //! Only with two voters: of three, the other two may have agreed on something without this one. It cannot make a second cluster:
 //! the member that was given up could never agree on anything by itself, and is told so when it comes back.
+//!
+//! Whatever was agreed on is in this member's log too, but it need not know that it was: the other one may have counted its voice,
+//! told a client, and died before it said so. etcd drops such entries when it goes on alone. So it does that by itself only when
+//! its log has none; otherwise it says so and waits for a person (`seedling bootkube --accept-loss`), or for the master.
 
+use crate::alone::{self, Order, Verdict};
 use crate::{Context, stages::etcd_bootstrap};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use kube::Client;
-use seedling_cluster::etcd::{Etcd, Member, Status};
+use seedling_cluster::etcd::Etcd;
+use seedling_cluster::recovery::{Allows, Next, Refusal, Seen, Tail, next, other_voter};
 use seedling_cluster::{Cache, patience};
-use seedling_steps::journal::{Fate, Line, fold};
-use seedling_steps::{Condition, Probe, wait_for};
-use seedling_types::ports;
-use serde_json::json;
+use seedling_steps::journal::{Event, Fate, Line, fold};
+use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_types::{paths, ports};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 const LOOK: Duration = Duration::from_secs(1);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
-/// Its lines in the node's journal: a run that comes after a killed one goes on.
+/// Its lines in the node's journal.
 const WHO: &str = "etcd-restore";
 const STEP: &str = "go-on-alone";
 /// The fact of that step: the member that was given up.
 const LOST: &str = "lost";
+/// A person's word, with the end of the log that was shown.
+const ACCEPTED: &str = "accept-loss";
 
 /// As long as it is polled. Without an API to ask, the patience is the default.
+///
+/// Cut short anywhere, it leaves at most an order, which fits one log and no later one; `close` takes that away too.
 pub async fn watch_over(c: &Context, client: Option<&Client>) {
     let cache = client.map(Cache::new);
-    let journal = c.journal.by(WHO);
-    let (mut wait, mut lost_since) = (patience::DEFAULT, None);
+    let (mut wait, mut lost_since, mut said) = (patience::DEFAULT, None, String::new());
+    // A killed run's order may be older than what is true now: this run looks for itself, with patience.
+    if let Err(e) = alone::withdraw(&c.path(paths::ETCD_DATA)) {
+        tracing::warn!("restoring etcd: {e:#}");
+    }
     loop {
-        let seen = match under_way(&journal.read().unwrap_or_default()) {
-            Some(name) => Seen::LostFor(name, Duration::MAX),
-            None => look(c, &mut lost_since).await,
-        };
-        let result = match seen {
-            Seen::Well => {
-                if let Some(cache) = &cache {
-                    wait = patience::read(cache).await.unwrap_or(wait);
-                }
-                Ok(())
-            }
-            Seen::Unclear => Ok(()),
-            Seen::LostFor(name, since) if since >= wait => restore(c, &name).await,
-            Seen::LostFor(..) => Ok(()),
+        let seen = look(c, &mut lost_since).await;
+        if seen == Seen::Well
+            && let Some(cache) = &cache
+        {
+            wait = patience::read(cache).await.unwrap_or(wait);
+        }
+        let lines = c.journal.read().unwrap_or_default();
+        let result = match next(seen, refusal(&lines), accepted(&lines), wait) {
+            Next::Wait => Ok(()),
+            Next::Close => close(c),
+            Next::GoAlone(lost, allows) => restore(c, &lost, allows).await,
+            Next::Ask(lost, refusal) => ask(c, &lost, &refusal, &mut said),
         };
         if let Err(e) = result {
             tracing::warn!("restoring etcd: {e:#}");
@@ -53,14 +63,7 @@ pub async fn watch_over(c: &Context, client: Option<&Client>) {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Seen {
-    Well,
-    Unclear,
-    LostFor(String, Duration),
-}
-
-async fn look(c: &Context, lost_since: &mut Option<Instant>) -> Seen {
+async fn look(c: &Context, lost_since: &mut Option<(String, Instant)>) -> Seen {
     let asked = async {
         let tls = c.etcd_tls()?;
         let mut etcd = here(c).await?;
@@ -68,13 +71,15 @@ async fn look(c: &Context, lost_since: &mut Option<Instant>) -> Seen {
         let Some(other) = other_voter(&status, &members) else { return anyhow::Ok(None) };
         let answers = async { Etcd::connect(&other.client_urls, &tls).await?.status().await };
         let silent = !matches!(timeout(ANSWERS_WITHIN, answers).await, Ok(Ok(_)));
-        anyhow::Ok(Some((other.name.clone(), silent)))
+        anyhow::Ok(silent.then(|| (other.name.clone(), status)))
     };
     match timeout(ANSWERS_WITHIN * 3, asked).await {
-        Ok(Ok(Some((name, true)))) => {
-            Seen::LostFor(name, lost_since.get_or_insert_with(Instant::now).elapsed())
+        Ok(Ok(Some((name, status)))) => {
+            let since = lost_since.take().filter(|(whose, _)| *whose == name);
+            let (_, since) = lost_since.insert(since.unwrap_or_else(|| (name.clone(), Instant::now())));
+            Seen::Lost { name, silent: since.elapsed(), committed: status.committed, applied: status.applied }
         }
-        Ok(Ok(_)) => {
+        Ok(Ok(None)) => {
             *lost_since = None;
             Seen::Well
         }
@@ -82,95 +87,170 @@ async fn look(c: &Context, lost_since: &mut Option<Instant>) -> Seen {
     }
 }
 
-/// The one that this member cannot do without, if there is no leader and it is the only other voter.
-fn other_voter<'a>(here: &Status, members: &'a [Member]) -> Option<&'a Member> {
-    let mut others = members.iter().filter(|m| !m.learner && m.id != here.member);
-    match (here.leader, others.next(), others.next()) {
-        (0, Some(other), None) => Some(other),
-        _ => None,
+/// Begun, and not ended.
+fn is_under_way(lines: &[Line]) -> bool {
+    fold(lines).step(WHO, STEP).is_some_and(|step| step.fate != Fate::Done)
+}
+
+/// What the last start said of the last order, unless etcd led since.
+fn refusal(lines: &[Line]) -> Option<Refusal> {
+    let ended = |l: &Line| l.who == WHO && l.step.as_deref() == Some(STEP) && l.event == Event::End;
+    let since = lines.iter().rposition(ended).map_or(0, |at| at + 1);
+    match alone::last_verdict(&lines[since..])?.1 {
+        Verdict::Refused(refusal) => Some(refusal),
+        Verdict::GoesAlone => None,
     }
 }
 
-/// Begun, and not ended.
-fn under_way(lines: &[Line]) -> Option<String> {
-    let state = fold(lines);
-    let step = state.step(WHO, STEP).filter(|step| step.fate != Fate::Done)?;
-    step.facts.get(LOST).cloned()
+fn accepted(lines: &[Line]) -> Option<Tail> {
+    alone::tail_of(&fold(lines).step(WHO, ACCEPTED)?.facts)
 }
 
 async fn here(c: &Context) -> Result<Etcd> {
     Ok(Etcd::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], &c.etcd_tls()?).await?)
 }
 
-/// Can be killed anywhere: the journal says that it is under way, and a member that leads again only needs its config back.
-async fn restore(c: &Context, lost: &str) -> Result<()> {
+/// Can be killed anywhere: see `alone`, which takes the order.
+async fn restore(c: &Context, lost: &str, allows: Allows) -> Result<()> {
     let journal = c.journal.by(WHO);
     journal.begin_with(STEP, [(LOST.to_string(), lost.to_string())].into())?;
-    let config = etcd_bootstrap::config(c)?;
+    println!("etcd has been without a majority since {lost} was lost: this member goes on with its data");
+    let order = Order::new(allows);
+    order.leave(&c.path(paths::ETCD_DATA))?;
+    etcd_bootstrap::stop().await?;
+    let condition = Condition::new(
+        "etcd on this node to lead alone",
+        Duration::from_secs(120),
+        "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
+    )
+    .on(&c.node);
     let leads = async || anyhow::Ok(here(c).await?.status().await?.leader != 0);
-    if !matches!(timeout(ANSWERS_WITHIN, leads()).await, Ok(Ok(true))) {
-        println!("etcd has been without a majority since {lost} was lost: this member goes on with its data");
-        let mut alone = config.clone();
-        alone["force-new-cluster"] = json!(true);
-        etcd_bootstrap::write_config(c, &alone)?;
-        etcd_bootstrap::restart().await?;
-        let condition = Condition::new(
-            "etcd on this node to lead alone",
-            Duration::from_secs(120),
-            "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
-        )
-        .on(&c.node);
-        wait_for(&condition, Duration::from_millis(250), async || {
-            match timeout(ANSWERS_WITHIN, leads()).await {
-                Ok(Ok(true)) => Probe::Met(()),
-                Ok(Ok(false)) => Probe::Unmet("no leader".into()),
-                Ok(Err(e)) => Probe::Unmet(e.to_string()),
-                Err(_) => Probe::Unmet("no answer".into()),
-            }
-        })
-        .await?;
+    let led = wait_for(&condition, Duration::from_millis(250), async || {
+        match alone::last_verdict(&journal.read().unwrap_or_default()) {
+            Some((id, Verdict::Refused(_))) if id == order.id => return Probe::Met(false),
+            _ => {}
+        }
+        match timeout(ANSWERS_WITHIN, leads()).await {
+            Ok(Ok(true)) => Probe::Met(true),
+            Ok(Ok(false)) => Probe::Unmet("no leader".into()),
+            Ok(Err(e)) => Probe::Unmet(e.to_string()),
+            Err(_) => Probe::Unmet("no answer".into()),
+        }
+    })
+    .await?;
+    if led {
+        close(c)?;
+        println!("etcd leads again; the masters join anew");
     }
-    // It only matters when etcd starts: left there, the next start would give up the members that joined meanwhile.
-    etcd_bootstrap::write_config(c, &config)?;
-    journal.end(STEP)?;
-    println!("etcd leads again, with all its data; the masters join anew");
+    Ok(())
+}
+
+/// etcd leads: whatever was under way is over. Also for those who stop watching.
+pub fn close(c: &Context) -> Result<()> {
+    alone::withdraw(&c.path(paths::ETCD_DATA))?;
+    if is_under_way(&c.journal.read()?) {
+        c.journal.by(WHO).end(STEP)?;
+    }
+    Ok(())
+}
+
+fn ask(c: &Context, lost: &str, refusal: &Refusal, said: &mut String) -> Result<()> {
+    let text = question(lost, refusal);
+    if *said != text {
+        println!("{text}");
+        c.journal
+            .by(WHO)
+            .append(&Line { note: Some(text.clone()), ..Line::now(WHO, Some(STEP), Event::Failed) })?;
+        *said = text;
+    }
+    Ok(())
+}
+
+fn question(lost: &str, refusal: &Refusal) -> String {
+    let next = match refusal.tail {
+        Some(tail) if tail.changes_members => {
+            format!(
+                "bring {lost} back: it may be one of a majority without this member, and this one must not go on alone"
+            )
+        }
+        Some(tail) => format!(
+            "bring {lost} back, and nothing is lost; if it is gone for good, on this node: seedling bootkube --accept-loss={tail}"
+        ),
+        None => format!("bring {lost} back, or put a log that can be read into {}/member", paths::ETCD_DATA),
+    };
+    format!(
+        "etcd has been without a majority since {lost} was lost, and does not go on alone by itself: {}. A client may have been told \
+         that its write is kept, and going on alone would drop it; next: {next}",
+        refusal.why
+    )
+}
+
+/// `seedling bootkube --accept-loss`: the running bootkube goes on with it at its next look.
+pub fn accept_loss(root: &Path, shown: &str) -> Result<()> {
+    let journal = Journal::of(root, WHO);
+    let refusal = refusal(&journal.read().context("cannot read the journal")?);
+    let tail = refusal
+        .and_then(|r| r.tail)
+        .context("nothing waits for such a word: etcd was not asked to drop anything")?;
+    anyhow::ensure!(
+        !tail.changes_members,
+        "the others may be a majority: nobody can accept a second cluster"
+    );
+    anyhow::ensure!(tail.to_string() == shown, "etcd would drop what is after {tail}, not {shown}");
+    journal.settle(ACCEPTED, alone::facts_of(&tail))?;
+    println!(
+        "accepted: {} entries after {} may be dropped, if the log still ends so",
+        tail.may_lose(),
+        tail.commit
+    );
     Ok(())
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use seedling_steps::journal::Event;
 
-    fn member(id: u64, learner: bool) -> Member {
-        Member { id, name: format!("m{id}"), peer_urls: vec![], client_urls: vec![], learner }
+    fn refused(order: &str, tail: &Tail) -> Line {
+        let mut facts = alone::facts_of(tail);
+        facts.insert("order".into(), order.into());
+        let note = Some("its log ends with 2 entries".into());
+        Line { facts, note, ..Line::now(alone::WHO, Some(STEP), Event::Skipped) }
     }
 
     #[test]
-    fn a_restore_is_under_way_until_it_ended() {
-        let line = |event, lost: &str| {
-            let facts = [(LOST.to_string(), lost.to_string())].into();
-            Line { facts, ..Line::now(WHO, Some(STEP), event) }
-        };
-        let boot = Line::now("boot", None, Event::Begin);
-        let mut lines = vec![line(Event::Begin, "m0")];
-        assert_eq!(under_way(&lines).as_deref(), Some("m0"));
-        lines.push(boot);
-        assert_eq!(under_way(&lines).as_deref(), Some("m0"), "the machine was switched off meanwhile");
+    fn a_restore_is_under_way_until_etcd_leads() {
+        let begin = Line::now(WHO, Some(STEP), Event::Begin);
+        let mut lines = vec![];
+        assert!(!is_under_way(&lines));
+        lines.push(begin);
+        lines.push(Line::now("boot", None, Event::Begin));
+        assert!(is_under_way(&lines), "the machine was switched off meanwhile");
         lines.push(Line::now(WHO, Some(STEP), Event::End));
-        assert_eq!(under_way(&lines), None);
-        lines.push(line(Event::Begin, "m1"));
-        assert_eq!(under_way(&lines).as_deref(), Some("m1"));
+        assert!(!is_under_way(&lines));
     }
 
     #[test]
-    fn only_of_two_voters_one_is_given_up() {
-        let here = |leader| Status { member: 1, cluster: 9, leader, learner: false, index: 5, applied: 5 };
-        let two = [member(1, false), member(2, false), member(3, true)];
-        assert_eq!(other_voter(&here(0), &two).map(|m| m.id), Some(2));
-        assert_eq!(other_voter(&here(2), &two), None, "it has a leader");
-        let three = [member(1, false), member(2, false), member(3, false)];
-        assert_eq!(other_voter(&here(0), &three), None, "the others may have agreed without this one");
-        assert_eq!(other_voter(&here(0), &two[..1]), None);
+    fn a_refusal_holds_until_etcd_leads() {
+        let tail = Tail { commit: 7, last: 9, term: 2, changes_members: false };
+        let mut lines = vec![Line::now(WHO, Some(STEP), Event::Begin), refused("1", &tail)];
+        assert_eq!(refusal(&lines).and_then(|r| r.tail), Some(tail));
+        lines.push(Line::now(WHO, Some(STEP), Event::End));
+        assert_eq!(refusal(&lines), None);
+    }
+
+    #[test]
+    fn a_person_accepts_what_was_shown_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(accept_loss(root.path(), "7-9").is_err(), "nothing was asked");
+        let journal = Journal::of(root.path(), WHO);
+        let tail = Tail { commit: 7, last: 9, term: 2, changes_members: false };
+        journal.append(&refused("1", &tail)).unwrap();
+        let lines = journal.read().unwrap();
+        assert!(question("m0", &refusal(&lines).unwrap()).ends_with("seedling bootkube --accept-loss=7-9"));
+        assert!(accept_loss(root.path(), "7-10").is_err());
+        assert_eq!(accepted(&lines), None);
+        accept_loss(root.path(), "7-9").unwrap();
+        assert_eq!(accepted(&journal.read().unwrap()), Some(tail));
     }
 }

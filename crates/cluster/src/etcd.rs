@@ -53,6 +53,7 @@ impl Etcd {
         }
     }
 
+    /// As this member knows them: it may be cut off, and then nobody else has to agree.
     pub async fn members(&mut self) -> Result<Vec<Member>, ClusterError> {
         let response = self.client.member_list().await.map_err(|e| self.failed(e))?;
         Ok((response.members().iter())
@@ -100,7 +101,7 @@ impl Etcd {
             cluster: header.1,
             leader: status.leader(),
             learner: status.is_learner(),
-            index: status.raft_index(),
+            committed: status.raft_index(),
             applied: status.raft_applied_index(),
         })
     }
@@ -150,7 +151,8 @@ pub struct Status {
     pub cluster: u64,
     pub leader: u64,
     pub learner: bool,
-    /// What was proposed to this member, and how far it has come.
-    pub index: u64,
+    /// Up to which entry this member knows that it was agreed on (etcd's `raftIndex`), and up to which it has done it. What was
+    /// proposed and not yet agreed on is in neither.
+    pub committed: u64,
     pub applied: u64,
 }

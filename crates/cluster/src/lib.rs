@@ -10,6 +10,7 @@ pub mod lease;
 mod objects;
 pub mod operator_status;
 pub mod patience;
+pub mod recovery;
 
 pub use cache::Cache;
 pub use connect::{Resent, connect, connect_without_retries, connect_yaml};

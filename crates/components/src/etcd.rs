@@ -15,6 +15,8 @@ pub const BOOTSTRAP_MEMBER: &str = "etcd-bootstrap";
 pub const POD_CONFIGMAP: &str = "etcd-pod";
 /// On the bootstrap node the files lie where upstream's render stage puts them.
 pub const BOOTSTRAP_RESOURCES: &str = "/etc/kubernetes/static-pod-resources/etcd-member";
+/// How long a member may take to end.
+pub const GRACE_SECONDS: u32 = 30;
 const JOIN_DIR: &str = "/run/etcd-join";
 
 /// `host` is the certificate's name: `bootstrap` or the master's.
@@ -109,19 +111,27 @@ fn container(release: &ReleaseInfo, place: Place, command: Value) -> Result<Valu
     Ok(container)
 }
 
-/// The one-member cluster that everything grows from. Its config file lies beside its certificates.
+/// The one-member cluster that everything grows from. Its config file lies beside its certificates. `seedling etcd-start` becomes
+/// etcd at once; it can be ordered to go on alone, once.
 pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Value, MissingComponent> {
+    let command = json!([paths::NODE_SEEDLING, "etcd-start", "--", "etcd", config_flag(RESOURCES)]);
+    let mut etcd = container(release, Place::Bootstrap, command)?;
+    if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
+        mounts.extend([seedling_mount(), journal_mount()]);
+    }
     let pod = StaticPod {
         name: "etcd-bootstrap-member".into(),
         namespace: NS_ETCD,
         app: "etcd",
         place: Place::Bootstrap,
-        containers: vec![container(release, Place::Bootstrap, json!(["etcd", config_flag(RESOURCES)]))?],
+        containers: vec![etcd],
         volumes: vec![
             host_path("resources", BOOTSTRAP_RESOURCES, "Directory"),
             host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
+            seedling_volume(),
+            journal_volume(),
         ],
-        grace_seconds: 30,
+        grace_seconds: GRACE_SECONDS,
     };
     Ok(pod.manifest())
 }
@@ -164,7 +174,7 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
             seedling_volume(),
             journal_volume(),
         ],
-        grace_seconds: 30,
+        grace_seconds: GRACE_SECONDS,
     };
     Ok(pod.manifest())
 }
@@ -205,7 +215,18 @@ mod tests {
     #[test]
     fn pods_have_upstream_names() {
         let release = crate::testing::release();
-        assert_eq!(bootstrap_pod(&release).unwrap()["metadata"]["name"], "etcd-bootstrap-member");
+        let pod = bootstrap_pod(&release).unwrap();
+        assert_eq!(pod["metadata"]["name"], "etcd-bootstrap-member");
+        assert_eq!(
+            pod["spec"]["containers"][0]["command"],
+            json!([
+                "/usr/local/bin/seedling",
+                "etcd-start",
+                "--",
+                "etcd",
+                "--config-file=/etc/kubernetes/secrets/etcd.yaml"
+            ])
+        );
         let pod = master_pod(&release, &[]).unwrap();
         assert_eq!(pod["metadata"]["name"], "etcd");
         assert_eq!(pod["metadata"]["labels"]["revision"], "REVISION");

@@ -3,12 +3,14 @@
 //! In: a list of stages and what they await. Out: the journal, records in upstream's format as a view of it, and errors that
 //! say which condition was unmet, what was last seen and what to do next.
 
+mod aside;
 mod atomic;
 mod condition;
 pub mod journal;
 mod record;
 mod stage;
 
+pub use aside::move_aside;
 pub use atomic::{sweep, write_atomic, write_atomic_if_changed};
 pub use condition::{
     Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,

@@ -74,6 +74,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
             () = lead => {}
             () = quorum::watch_over(c, Some(&client)) => {}
         }
+        quorum::close(c)?;
         event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
         // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.
         journal.end(HANDED_OVER)?;

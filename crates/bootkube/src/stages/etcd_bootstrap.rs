@@ -62,12 +62,13 @@ pub fn write_config(c: &Context, config: &Value) -> Result<()> {
     c.write(&c.path(etcd::BOOTSTRAP_RESOURCES).join("etcd.yaml"), to_yaml(config), 0o600)
 }
 
-/// The kubelet starts it again.
-pub async fn restart() -> std::io::Result<()> {
+/// Asked to end, and given the time that its pod has: what it knows to be agreed on is in its memory until it closes its log. The
+/// kubelet starts it again.
+pub async fn stop() -> std::io::Result<()> {
     let listed = Command::new("crictl").args(["ps", "-q", "--name", "^etcd$"]).output().await?;
     let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
     Command::new("crictl")
-        .args(["stop", "--timeout", "0"])
+        .args(["stop", "--timeout", &etcd::GRACE_SECONDS.to_string()])
         .args(ids.split_whitespace())
         .output()
         .await

@@ -44,11 +44,11 @@ pub async fn run(c: &Context) -> Result<Outcome> {
             Err(_) => format!("no answer for {ANSWERS_WITHIN:?}"),
         };
         if !founded && patience.is_over() {
-            return Probe::Unmet(found_anew(c).await);
+            return Probe::Unmet(move_half_made_data_aside(c).await);
         }
         Probe::Unmet(seen)
     });
-    // Founded by an earlier run: its majority may be lost since, or a restore was under way when that run was killed.
+    // Founded by an earlier run: its majority may be lost since.
     let restores = async {
         if founded {
             quorum::watch_over(c, None).await;
@@ -59,6 +59,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         met = has_leader => met?,
         never = restores => never,
     };
+    // It leads, perhaps because it went on alone: whoever sees that first, it is written down.
+    quorum::close(c)?;
     c.pins().settle_founded(cluster)?;
     // It matters when etcd starts without data.
     etcd_bootstrap::write_config(c, &etcd_bootstrap::config(c)?)?;
@@ -89,19 +91,16 @@ impl Patience {
 }
 
 /// An etcd that was killed after it made its log and before it wrote its member list into it starts for ever with neither
-/// members nor a leader. Nothing is lost with such data: it was never founded, and no API server has been started on it.
-async fn found_anew(c: &Context) -> String {
-    let data = c.path(paths::ETCD_DATA);
-    let half_made = data.join("half-made");
-    let _ = std::fs::remove_dir_all(&half_made);
-    if std::fs::rename(data.join("member"), &half_made).is_err() {
-        return "etcd has not begun".into();
+/// members nor a leader. Such data was never founded, and no API server has been started on it; it is kept all the same.
+async fn move_half_made_data_aside(c: &Context) -> String {
+    match seedling_steps::move_aside(&c.path(paths::ETCD_DATA).join("member")) {
+        Ok(None) => return "etcd has not begun".into(),
+        Ok(Some(_)) => {}
+        Err(e) => return format!("cannot move half-made data aside: {e}"),
     }
     // It starts again, with an empty directory.
-    let stopped = etcd_bootstrap::restart().await;
-    let _ = std::fs::remove_dir_all(&half_made);
-    match stopped {
-        Ok(_) => "etcd had begun and not founded its cluster: it starts again, from nothing".into(),
+    match etcd_bootstrap::stop().await {
+        Ok(()) => "etcd had begun and not founded its cluster: it starts again, from nothing".into(),
         Err(e) => format!("crictl: {e}"),
     }
 }

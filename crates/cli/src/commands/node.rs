@@ -13,7 +13,11 @@ use std::path::{Path, PathBuf};
 pub enum NodeCommand {
     /// Bootstrap node: work the plan
     #[command(hide = true)]
-    Bootkube,
+    Bootkube {
+        /// Work no plan: let etcd go on alone though it drops entries of its log, as bootkube asked
+        #[arg(long, value_name = "COMMIT-LAST")]
+        accept_loss: Option<String>,
+    },
     /// Bootstrap node: fetch the release's manifests
     #[command(hide = true)]
     ReleaseImage,
@@ -29,6 +33,13 @@ pub enum NodeCommand {
     /// Master: wait to be an etcd member, and write the config to start with
     #[command(hide = true)]
     EtcdJoin(EtcdJoinArgs),
+    /// Bootstrap node: become etcd; if that was ordered, one that goes on alone
+    #[command(hide = true)]
+    EtcdStart {
+        /// What to become
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
     /// Master: wait until this node's etcd member is a voter
     #[command(hide = true)]
     EtcdWait {
@@ -114,7 +125,10 @@ pub async fn run(command: NodeCommand) -> Result<()> {
     let minutes = std::env::var(seedling_steps::NO_PROGRESS_VARIABLE).ok().and_then(|m| m.parse().ok());
     minutes.into_iter().for_each(seedling_steps::configure_no_progress);
     match command {
-        NodeCommand::Bootkube => seedling_bootkube::run(Path::new(ROOT)).await,
+        NodeCommand::Bootkube { accept_loss: None } => seedling_bootkube::run(Path::new(ROOT)).await,
+        NodeCommand::Bootkube { accept_loss: Some(shown) } => {
+            seedling_bootkube::accept_loss(Path::new(ROOT), &shown)
+        }
         NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
         NodeCommand::ReportProgress => seedling_bootkube::report_progress(Path::new(ROOT)).await,
         NodeCommand::ApproveCsr => {
@@ -141,6 +155,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             let EtcdJoinArgs { name, address, peers, resources, out, command } = a;
             etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
         }
+        NodeCommand::EtcdStart { command } => seedling_bootkube::start_etcd(Path::new(ROOT), &command),
         NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
         NodeCommand::FirstBoot { helper } => {
             let journal = Journal::of(Path::new(ROOT), "first-boot");

@@ -3,9 +3,11 @@
 
 use anyhow::{Context as _, Result};
 use seedling_cluster::etcd::{Claim, Etcd, EtcdTls};
+use seedling_cluster::recovery::{Answer, was_removed};
 use seedling_components::{Place, etcd, pod::to_yaml};
-use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for, write_atomic};
 use seedling_types::{paths, ports};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -38,15 +40,20 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     let tls = peer_tls(args)?;
     let journal = Journal::of(Path::new("/"), "etcd-join");
     let _ = journal.start();
-    if let Some(id) = data.member()
-        && was_removed(id, args, &tls).await
-    {
-        tracing::warn!("member {id:x} was removed from the cluster; its data goes, and it joins anew");
-        journal.step("clear", async { data.clear() }).await?;
+    if let Some(id) = data.member() {
+        let answers = ask_everybody(args, &tls).await;
+        if was_removed(id, &data.known_voters(), &answers) {
+            tracing::warn!(
+                "member {id:x} was removed from the cluster; its data is moved aside, and it joins anew"
+            );
+            journal.step("move-aside", async { data.move_aside() }).await?;
+        } else if let Some(answer) = answers.iter().find(|a| a.members.iter().any(|m| m.id == id)) {
+            data.knows_voters(answer)?;
+        }
     }
     if !data.is_there() {
         // What a first run left that did not come as far as a log.
-        data.clear()?;
+        data.remove_unfinished()?;
         let (id, members) = journal.step("membership", wait_for_membership(args, &tls)).await?;
         tracing::info!("joining {members:?} as {id:x}");
         data.belongs_to(id)?;
@@ -81,29 +88,55 @@ impl Data {
     fn belongs_to(&self, id: u64) -> Result<()> {
         Ok(write_atomic(&self.id_file(), format!("{id:x}"), 0o600)?)
     }
+    fn voters_file(&self) -> PathBuf {
+        self.0.join("voters")
+    }
+    /// Who voted when this member was last on a list.
+    fn known_voters(&self) -> BTreeSet<u64> {
+        let text = std::fs::read_to_string(self.voters_file()).unwrap_or_default();
+        text.split_whitespace().filter_map(|id| u64::from_str_radix(id, 16).ok()).collect()
+    }
+    fn knows_voters(&self, answer: &Answer) -> Result<()> {
+        let voters = answer.members.iter().filter(|m| !m.learner).map(|m| format!("{:x}", m.id));
+        Ok(write_atomic(&self.voters_file(), voters.collect::<Vec<_>>().join(" "), 0o600)?)
+    }
     /// Killed on the way, it is called again: the id goes last.
-    fn clear(&self) -> Result<()> {
-        let gone = |removed: std::io::Result<()>| match removed {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        };
-        gone(std::fs::remove_dir_all(self.0.join("member"))).context("cannot remove old data")?;
-        gone(std::fs::remove_file(self.id_file())).context("cannot remove old data")
+    fn move_aside(&self) -> Result<()> {
+        move_aside(&self.0.join("member")).context("cannot move old data aside")?;
+        self.forget_owner()
+    }
+    /// Without a log it never agreed to anything, and is not worth the place of data that did.
+    fn remove_unfinished(&self) -> Result<()> {
+        anyhow::ensure!(!self.is_there(), "there is a log");
+        gone(std::fs::remove_dir_all(self.0.join("member"))).context("cannot remove unfinished data")?;
+        self.forget_owner()
+    }
+    fn forget_owner(&self) -> Result<()> {
+        gone(std::fs::remove_file(self.voters_file())).context("cannot forget the voters")?;
+        gone(std::fs::remove_file(self.id_file())).context("cannot forget whose data it was")
     }
 }
 
-/// Only if the others say so; when nobody answers, all may be starting.
-async fn was_removed(id: u64, args: &JoinArgs, tls: &EtcdTls) -> bool {
+fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Every other member's list that a majority agrees on. Who does not answer may be starting, or cut off.
+async fn ask_everybody(args: &JoinArgs, tls: &EtcdTls) -> Vec<Answer> {
     let others = args.peers.iter().filter(|(_, address)| *address != args.address);
     let asked = others.map(|(_, address)| {
         let endpoint = [format!("https://{address}:{}", ports::ETCD_CLIENT)];
         tokio::time::timeout(Duration::from_secs(2), async move {
-            Etcd::connect(&endpoint, tls).await.ok()?.agreed_members().await.ok()
+            let mut etcd = Etcd::connect(&endpoint, tls).await.ok()?;
+            let members = etcd.agreed_members().await.ok()?;
+            Some(Answer { from: etcd.status().await.ok()?.member, members })
         })
     });
-    let lists = futures::future::join_all(asked).await;
-    let mut lists = lists.into_iter().filter_map(|answer| answer.ok().flatten());
-    lists.next().is_some_and(|members| !members.iter().any(|m| m.id == id))
+    let answers = futures::future::join_all(asked).await;
+    answers.into_iter().filter_map(|answer| answer.ok().flatten()).collect()
 }
 
 /// A member that joins proposes its name before it has the leader's snapshot, finds the name in that snapshot, and waits seven
@@ -271,18 +304,28 @@ fn address_of(url: &str) -> Option<Ipv4Addr> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use seedling_cluster::etcd::Member;
 
     #[test]
-    fn data_counts_from_the_log_on_and_goes_whole() {
+    fn data_counts_from_the_log_on_and_is_kept_when_it_goes() {
         let dir = tempfile::tempdir().unwrap();
         let data = Data(dir.path().into());
-        data.clear().unwrap();
+        data.remove_unfinished().unwrap();
         data.belongs_to(0xabc).unwrap();
         std::fs::create_dir_all(dir.path().join("member/snap")).unwrap();
         assert!(!data.is_there() && data.member().is_none());
         std::fs::create_dir_all(dir.path().join("member/wal")).unwrap();
         assert_eq!(data.member(), Some(0xabc));
-        data.clear().unwrap();
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(data.remove_unfinished().is_err());
+        let member =
+            |id, learner| Member { id, name: String::new(), peer_urls: vec![], client_urls: vec![], learner };
+        data.knows_voters(&Answer { from: 1, members: vec![member(1, false), member(0xabc, true)] }).unwrap();
+        assert_eq!(data.known_voters(), BTreeSet::from([1]));
+        std::fs::write(dir.path().join("member/snap/db"), "acknowledged").unwrap();
+        data.move_aside().unwrap();
+        assert!(!data.is_there() && data.member().is_none() && data.known_voters().is_empty());
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert_eq!(std::fs::read_to_string(left[0].join("snap/db")).unwrap(), "acknowledged");
     }
 }

@@ -12,7 +12,7 @@ use seedling_cluster::{ClusterError, patch_status};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -100,7 +100,7 @@ impl Members<'_> {
         }
     }
 
-    /// The members, as the first voter that answers knows them.
+    /// The members, as a majority of voters agrees; whoever is cut off, or lags, is not believed.
     async fn observe(&mut self) -> Result<State> {
         let hosts = self.env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
         let mut error = anyhow::anyhow!("the inventory names no member");
@@ -117,9 +117,9 @@ impl Members<'_> {
     async fn ask(&mut self, endpoint: &str) -> Result<(Vec<Member>, u64)> {
         let mut etcd = self.connection(endpoint).await?;
         let status = etcd.status().await?;
-        let members = etcd.members().await?;
-        self.connected.insert(endpoint.into(), etcd);
         anyhow::ensure!(!status.learner && status.leader != 0, "{endpoint} is a learner or has no leader");
+        let members = tokio::time::timeout(ANSWER_WITHIN, etcd.agreed_members()).await??;
+        self.connected.insert(endpoint.into(), etcd);
         Ok((members, status.leader))
     }
 
@@ -174,6 +174,13 @@ impl Members<'_> {
         let mut etcd = self.connection(&url).await?;
         let leads = etcd.status().await?.leader;
         anyhow::ensure!(leads == state.leader, "the lead has moved since the members were looked at");
+        if matches!(action, Action::Remove(_) | Action::GiveUp(_)) {
+            let now = etcd.agreed_members().await?;
+            anyhow::ensure!(
+                same_members(&now, &state.members),
+                "the members have changed since they were looked at"
+            );
+        }
         if let Action::GiveUp(id) = action {
             masters::remember(self.env, state, *id).await?;
         }
@@ -188,6 +195,12 @@ impl Members<'_> {
         self.connected.insert(url, etcd);
         Ok(())
     }
+}
+
+/// Who they are and who votes; in which order, and under which addresses, does not matter.
+fn same_members(one: &[Member], other: &[Member]) -> bool {
+    let seats = |list: &[Member]| list.iter().map(|m| (m.id, m.learner)).collect::<BTreeSet<_>>();
+    seats(one) == seats(other)
 }
 
 fn client_url(member: &Member) -> Option<String> {
@@ -271,4 +284,19 @@ async fn endpoints(env: &Env, state: &State) -> Result<()> {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS_ETCD, "name": "etcd-endpoints"}, "data": data});
     env.cache.apply(MANAGER, &object).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::member;
+    use super::*;
+
+    #[test]
+    fn members_are_the_same_when_the_same_vote() {
+        let list = [member(1, "etcd-bootstrap", 10, false), member(2, "master-0", 11, true)];
+        let [first, second] = list.clone();
+        assert!(same_members(&list, &[second, first.clone()]));
+        assert!(!same_members(&list, std::slice::from_ref(&first)));
+        assert!(!same_members(&list, &[first, member(2, "master-0", 11, false)]));
+    }
 }

@@ -8,6 +8,8 @@ mod members;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod recovery_model;
+#[cfg(test)]
 mod tests;
 
 pub use join::{JoinArgs, join, wait_for_voter};
