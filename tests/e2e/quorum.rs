@@ -1,7 +1,7 @@
 //! The only other voter dies while the cluster grows: the bootstrap member goes on with its data, and takes it in again.
 
 use crate::{finish, handoff, start};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, run, wait};
 use std::time::Duration;
 
@@ -18,9 +18,17 @@ pub fn restored(lab: &Lab) -> Result<()> {
             .then_some(()))
     })?;
     run(&mut lab.lab(&["power", "master-0", "kill"]))?;
+    let mut answered = false;
     wait("etcd to lead alone", minutes, || {
         let log = run(&mut lab.lab(&["logs", "bootstrap", "--unit", "bootkube.service"]))?;
-        Ok(log.contains("etcd leads again, with all its data").then_some(()))
+        // Killed between two messages, the master leaves a log of which bootstrap cannot know everything: then a person is asked.
+        if let Some((_, shown)) = log.split_once("--accept-loss=").filter(|_| !answered) {
+            let shown = shown.split_whitespace().next().context("nothing is shown")?;
+            println!("asked, and answered: {shown}");
+            lab.exec("bootstrap", &["seedling", "bootkube", &format!("--accept-loss={shown}")])?;
+            answered = true;
+        }
+        Ok(log.contains("etcd leads again").then_some(()))
     })?;
     run(&mut lab.lab(&["power", "master-0", "on"]))?;
     // With its prober: a lost write would fail it.
