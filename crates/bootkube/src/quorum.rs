@@ -43,14 +43,18 @@ pub async fn watch_over(c: &Context, client: Option<&Client>) {
         tracing::warn!("restoring etcd: {e:#}");
     }
     loop {
-        let seen = look(c, &mut lost_since).await;
+        let lines = c.journal.read().unwrap_or_default();
+        let refused = refusal(&lines);
+        let seen = match (look(c, &mut lost_since).await, refused.as_ref().and_then(|r| r.tail)) {
+            (Seen::Unclear, Some(tail)) => still_lost(c, &lines, tail, &mut lost_since).await,
+            (seen, _) => seen,
+        };
         if seen == Seen::Well
             && let Some(cache) = &cache
         {
             wait = patience::read(cache).await.unwrap_or(wait);
         }
-        let lines = c.journal.read().unwrap_or_default();
-        let result = match next(seen, refusal(&lines), accepted(&lines), wait) {
+        let result = match next(seen, refused, accepted(&lines), wait) {
             Next::Wait => Ok(()),
             Next::Close => close(c),
             Next::GoAlone(lost, allows) => restore(c, &lost, allows).await,
@@ -75,9 +79,8 @@ async fn look(c: &Context, lost_since: &mut Option<(String, Instant)>) -> Seen {
     };
     match timeout(ANSWERS_WITHIN * 3, asked).await {
         Ok(Ok(Some((name, status)))) => {
-            let since = lost_since.take().filter(|(whose, _)| *whose == name);
-            let (_, since) = lost_since.insert(since.unwrap_or_else(|| (name.clone(), Instant::now())));
-            Seen::Lost { name, silent: since.elapsed(), committed: status.committed, applied: status.applied }
+            let silent = silent_for(lost_since, &name);
+            Seen::Lost { name, silent, committed: status.committed, applied: status.applied }
         }
         Ok(Ok(None)) => {
             *lost_since = None;
@@ -85,6 +88,32 @@ async fn look(c: &Context, lost_since: &mut Option<(String, Instant)>) -> Seen {
         }
         _ => Seen::Unclear,
     }
+}
+
+/// A member that was started without a majority answers nobody: then what its start has read from the log counts, as long as the
+/// master that was lost does not answer either. If it does, there is a majority soon.
+async fn still_lost(
+    c: &Context,
+    lines: &[Line],
+    tail: Tail,
+    lost_since: &mut Option<(String, Instant)>,
+) -> Seen {
+    let state = fold(lines);
+    let name = state.step(WHO, STEP).and_then(|step| step.facts.get(LOST)).cloned();
+    let Some(host) = name.as_deref().and_then(|name| c.inventory.by_name(name)) else { return Seen::Unclear };
+    let url = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
+    let answers = async { anyhow::Ok(Etcd::connect(&[url], &c.etcd_tls()?).await?.status().await?) };
+    if matches!(timeout(ANSWERS_WITHIN, answers).await, Ok(Ok(_))) {
+        *lost_since = None;
+        return Seen::Unclear;
+    }
+    let silent = silent_for(lost_since, &host.name);
+    Seen::Lost { name: host.name.clone(), silent, committed: tail.commit, applied: tail.commit }
+}
+
+fn silent_for(lost_since: &mut Option<(String, Instant)>, name: &str) -> Duration {
+    let since = lost_since.take().filter(|(whose, _)| whose == name);
+    lost_since.insert(since.unwrap_or_else(|| (name.into(), Instant::now()))).1.elapsed()
 }
 
 /// Begun, and not ended.
