@@ -14,6 +14,8 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("nodes_share_the_machine", || shares(lab));
     suite.check("the_issuers_keys_can_be_fetched_where_it_says", || issuer(lab));
     suite.check("a_pod_has_users_of_its_own", || own_users(lab));
+    suite.check("a_node_opens_no_disk_of_the_machine_below", || confined(lab));
+    suite.check("a_privileged_pod_opens_no_disk_of_the_machine_below", || privileged(lab));
     suite.check("a_pod_that_fills_the_disk_is_evicted", || evicted(lab));
 }
 
@@ -98,6 +100,49 @@ fn own_users(lab: &Lab) -> Result<()> {
     // id, then a line of the map: inside, outside, how many; then whose the file is.
     ensure!(words.len() == 5 && words[0] == "0" && words[1] == "0" && words[4] == "0", "{said}");
     ensure!(words[2].parse::<u64>()? >= 65_536, "root of the pod is {} on the node", words[2]);
+    Ok(())
+}
+
+/// Makes the first disk of the machine below, and reads of it.
+fn read_a_disk() -> Result<String> {
+    let partitions = std::fs::read_to_string("/proc/partitions")?;
+    let words: Vec<_> = partitions.lines().nth(2).context("no disk")?.split_whitespace().collect();
+    Ok(format!(
+        "mknod /disk b {} {} && head -c 1 /disk 2>&1 | tail -n 1; rm /disk",
+        words[0], words[1]
+    ))
+}
+
+/// Root on a node tries what root on the machine can do; each worked once.
+fn confined(lab: &Lab) -> Result<()> {
+    let said = lab.shell("master-0", &read_a_disk()?)?;
+    ensure!(said.contains("Operation not permitted"), "the disk: {said:?}");
+    for (file, word, refused) in [
+        ("/sys/fs/cgroup/devices/devices.allow", "b *:* rwm", "Operation not permitted"),
+        ("/proc/sys/kernel/core_pattern", "|/tmp/mine", "Read-only file system"),
+        ("/proc/sysrq-trigger", "h", "Read-only file system"),
+    ] {
+        let script =
+            format!("if [ -e {file} ]; then echo '{word}' | dd of={file} 2>&1; else echo absent; fi; true");
+        let said = lab.shell("master-0", &script)?;
+        ensure!(said.contains(refused) || said.trim() == "absent", "{file}: {said:?}");
+    }
+    let status = lab.shell("master-0", "cat /proc/1/status")?;
+    let field =
+        |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).map(str::trim).context("no field");
+    ensure!(field("Seccomp:")? == "2", "no filter for system calls");
+    let by_handle = 1 << 2; // CAP_DAC_READ_SEARCH
+    ensure!(
+        u64::from_str_radix(field("CapBnd:")?, 16)? & by_handle == 0,
+        "files by handle, whatever the root is"
+    );
+    Ok(())
+}
+
+fn privileged(lab: &Lab) -> Result<()> {
+    let container = json!({"command": ["sh", "-c", read_a_disk()?], "securityContext": {"privileged": true}});
+    let (_, said) = to_its_end(lab, "to-the-disk", json!({}), container)?;
+    ensure!(said.contains("Operation not permitted"), "{said:?}");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Control groups of a lab: `/seedling/<lab>/<node>`, on version 1 (one tree a controller), hybrid, and version 2 (one tree).
 
+use crate::confine;
 use crate::run::{MachineError, at};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,15 @@ fn trees_below(root: &Path) -> Vec<PathBuf> {
         .collect();
     trees.sort();
     trees
+}
+
+/// Holds all nodes of a lab to the devices that they need. Version 2 has no group files for it: there runc's program does it, node by node.
+pub fn hold_devices(lab: &str) -> Result<(), MachineError> {
+    let tree = Path::new(ROOT).join("devices");
+    if is_version_2(Path::new(ROOT)) || !tree.join("devices.list").exists() {
+        return Ok(());
+    }
+    confine::hold_devices(&tree.join(SEEDLING).join(lab))
 }
 
 /// Gives the labs their share of the processors. A machine that does not allow it only makes the lab slower.

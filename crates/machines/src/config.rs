@@ -1,5 +1,6 @@
 //! The OCI runtime config of a container machine: what makes a systemd in runc believe it has a machine of its own.
 
+use crate::confine;
 use crate::network::namespace_path;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -43,7 +44,10 @@ pub fn oci(parts: &Parts) -> Value {
         "linux": {
             "cgroupsPath": parts.cgroup,
             "rootfsPropagation": "shared", // what kubelet and containerd mount must reach their containers
-            "resources": { "devices": [{ "allow": true, "access": "rwm" }] },
+            "resources": { "devices": confine::device_rules() },
+            "seccomp": confine::seccomp(),
+            "maskedPaths": confine::MASKED,
+            "readonlyPaths": confine::READ_ONLY,
             "devices": [
                 { "path": "/dev/kmsg", "type": "c", "major": 1, "minor": 11, "fileMode": 0o644, "uid": 0, "gid": 0 },
                 { "path": "/dev/fuse", "type": "c", "major": 10, "minor": 229, "fileMode": 0o666, "uid": 0, "gid": 0 },
@@ -76,6 +80,7 @@ fn mounts(dir: &Path) -> Vec<Value> {
         tmpfs("/run", &["nosuid", "nodev", "mode=755"]),
         tmpfs("/tmp", &["nosuid", "nodev", "mode=1777"]),
     ];
+    mounts.extend(confine::WHOLE.iter().map(|(to, kind)| kernel(to, kind, &["nosuid", "noexec", "nodev"])));
     mounts.extend(OWN_DIRECTORIES.iter().map(|(from, to)| {
         json!({ "destination": to, "type": "bind", "source": dir.join(from), "options": ["rbind", "rw"] })
     }));
@@ -127,15 +132,12 @@ const CAPABILITIES: [&str; 41] = [
     "CAP_CHECKPOINT_RESTORE",
 ];
 
-/// What a node must not do to the machine below: load kernel modules, set its clock.
-const WITHHELD: [&str; 2] = ["CAP_SYS_MODULE", "CAP_SYS_TIME"];
-
 /// Everything we have ourselves (runc cannot give more), but for what is withheld. `status` is /proc/self/status.
 pub fn capabilities(status: &str) -> Vec<&'static str> {
     let mask = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
     let mask = mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or_default();
     let held = CAPABILITIES.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
-    held.map(|(_, name)| *name).filter(|name| !WITHHELD.contains(name)).collect()
+    held.map(|(_, name)| *name).filter(|name| !confine::is_withheld(name)).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +147,7 @@ mod tests {
     #[test]
     fn capabilities_follow_our_own() {
         let caps = capabilities("Name:\tx\nCapEff:\t000001fffeffffff\n");
-        assert_eq!(caps.len(), 41 - 2 - 1, "all but the withheld and the missing CAP_SYS_RESOURCE");
+        assert_eq!(caps.len(), 41 - 13 - 1, "all but the withheld and the missing CAP_SYS_RESOURCE");
         assert!(!caps.contains(&"CAP_SYS_RESOURCE") && caps.contains(&"CAP_BPF"));
         assert!(capabilities("").is_empty());
     }

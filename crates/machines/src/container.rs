@@ -87,6 +87,7 @@ impl Machine {
             self.blank_disk()?;
         }
         Network::of_lab(&self.lab).renew_node(&self.name, &self.mac).await?;
+        cgroup::hold_devices(&self.lab)?;
         self.write_bundle()?;
         let log = self.console_log();
         let console = at(&log, OpenOptions::new().create(true).append(true).open(&log))?;

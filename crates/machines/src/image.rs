@@ -34,6 +34,7 @@ macro_rules! overlay {
 }
 
 const ROOTFS: &[Overlay] = overlay![
+    0o644 "etc/containerd/conf.d/10-lab.toml",
     0o644 "etc/hostname",
     0o644 "etc/hosts",
     0o644 "etc/machine-id",

@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod config;
+mod confine;
 pub mod container;
 mod disk;
 pub mod image;

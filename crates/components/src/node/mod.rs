@@ -89,6 +89,8 @@ fn containerd_config(pause: &str) -> String {
     let runc = format!("{}/runc", paths::NODE_BIN);
     format!(
         r#"version = 3
+# What only this machine needs.
+imports = ["/etc/containerd/conf.d/*.toml"]
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = "{pause}"
