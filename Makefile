@@ -22,14 +22,18 @@ fresh: setup ## an empty Debian 12 and 13 with only git, make and Rust: does eve
 $(BINARY): build
 .PHONY: build
 build: setup
-	@[ -x $(BINARY) ] || echo "2 of 4, Seedling itself: about 10 min on two cores, this once"
 	$(CARGO) build $(FLAGS) --bin seedling
 
-release: build ## build the payload and the node image (once; later runs only make what changed)
-	@echo "3 of 4, payload: Kubernetes and its companions from source, and the node image beside it, if they are not there"
+release: setup ## build Seedling, the payload and the node image (once; later runs only make what changed)
+	@[ -x $(BINARY) ] || echo "2 of 4, Seedling and, beside it, Kubernetes and its companions from source: about 17 min on two cores, this once"
+	$(CARGO) build $(FLAGS) --bin payload-programs
+	@$(MAKE) --no-print-directory -j2 build programs
+	@echo "3 of 4, the payload's images, and the node image beside them, if they are not there"
 	@$(MAKE) --no-print-directory -j2 payload image
 
-.PHONY: payload image
+.PHONY: programs payload image
+programs:
+	$(TARGET)/payload-programs
 payload:
 	$(BINARY) release build
 image:

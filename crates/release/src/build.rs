@@ -5,10 +5,10 @@ use crate::debian::Packages;
 use crate::error::{At, ReleaseError, output};
 use crate::manifests::Payload;
 use crate::oci::{Blob, Layout, Start, write_atomically};
-use crate::progress::{Plan, Progress};
+use crate::progress::Progress;
 use crate::toolchain::Toolchain;
 use crate::tree::{Source, Tree, hex};
-use crate::{gobuild, info};
+use crate::{gobuild, info, programs};
 use seedling_types::ReleaseInfo;
 use seedling_types::names::REGISTRY;
 use seedling_types::release::Binary;
@@ -18,8 +18,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 pub struct Options {
     /// The bill of materials: the repository's `release/`.
@@ -50,21 +48,8 @@ struct Build<'a> {
 }
 
 pub fn build(options: &Options) -> Result<ReleaseInfo, ReleaseError> {
-    if !options.source.join("kubernetes/go.mod").exists() {
-        let what = format!("{} is not a bill of materials", options.source.display());
-        return Err(ReleaseError::invalid(
-            what,
-            "run in the repository, or give --source DIR (the repository's release/ folder)",
-        ));
-    }
-    for dir in [options.out.clone(), options.cache.join("go"), options.cache.join("debian")] {
-        fs::create_dir_all(&dir).at(&dir)?;
-    }
-    let lock = options.cache.join("release.lock");
-    let held = fs::File::create(&lock).at(&lock)?;
-    held.lock().at(&lock)?;
-    sweep(&options.cache.join("go"), UNFINISHED)?;
-    sweep(&options.cache.join("debian"), UNFINISHED)?;
+    let _held = hold(&options.source, &options.cache)?;
+    fs::create_dir_all(&options.out).at(&options.out)?;
     let before = fs::read(options.out.join("made.json"))
         .ok()
         .and_then(|b| serde_json::from_slice(&b).ok())
@@ -158,30 +143,8 @@ impl Build<'_> {
     /// Every program by name.
     fn programs(&self, go: &Toolchain) -> Result<BTreeMap<String, Source>, ReleaseError> {
         let Options { source, cache, seedling, .. } = self.options;
+        programs::compile_missing(go, source, cache, &self.progress)?;
         let mut programs = BTreeMap::new();
-        let missing: Vec<_> = GROUPS
-            .iter()
-            .map(|group| Ok((group, gobuild::place(source, cache, group)?)))
-            .filter(|found: &Result<_, ReleaseError>| !found.as_ref().is_ok_and(|(_, place)| place.exists()))
-            .collect::<Result<_, _>>()?;
-        let mut plan = Plan::of(missing.iter().map(|(group, _)| *group));
-        let ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            // While the first group is compiled, what the others are made of is downloaded.
-            scope.spawn(|| {
-                for (group, _) in missing.iter().skip(1).take_while(|_| !ended.load(Ordering::Relaxed)) {
-                    gobuild::fetch(go, source, group);
-                }
-            });
-            let built = missing.iter().try_for_each(|(group, _)| {
-                let start = Instant::now();
-                gobuild::build(go, source, cache, group, &plan, &self.progress)?;
-                plan.finished(start.elapsed());
-                Ok(())
-            });
-            ended.store(true, Ordering::Relaxed);
-            built
-        })?;
         for group in GROUPS {
             let dir = gobuild::place(source, cache, group)?;
             for (name, _) in group.programs {
@@ -235,6 +198,27 @@ impl Build<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes sure that this is the source tree, and that nobody else builds into the cache. Removes what an interrupted build has left there.
+pub fn hold(source: &Path, cache: &Path) -> Result<fs::File, ReleaseError> {
+    if !source.join("kubernetes/go.mod").exists() {
+        let what = format!("{} is not a bill of materials", source.display());
+        return Err(ReleaseError::invalid(
+            what,
+            "run in the repository, or give --source DIR (the repository's release/ folder)",
+        ));
+    }
+    let lock = cache.join("release.lock");
+    for dir in ["go", "debian"].map(|name| cache.join(name)) {
+        fs::create_dir_all(&dir).at(&dir)?;
+    }
+    let held = fs::File::create(&lock).at(&lock)?;
+    held.lock().at(&lock)?;
+    for dir in ["go", "debian"] {
+        sweep(&cache.join(dir), UNFINISHED)?;
+    }
+    Ok(held)
 }
 
 /// Prefix of folders that become something only when they are renamed.
