@@ -9,6 +9,7 @@ mod machine;
 mod masters;
 mod nodes;
 mod quorum;
+mod recover;
 mod seeds;
 mod trust;
 mod words;
@@ -45,7 +46,7 @@ impl Suite {
 }
 
 /// One part alone, while working on it: `cargo test … --test e2e -- pulled`.
-const PARTS: [&str; 4] = ["pulled", "seeded", "quorum", "chaos"];
+const PARTS: [&str; 5] = ["pulled", "seeded", "quorum", "chaos", "recover"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -67,6 +68,13 @@ fn main() -> ExitCode {
         if wanted("quorum") {
             let lab = Lab { name: "e2e-quorum".into() };
             suite.check("a_lost_majority_is_restored", || quorum::restored(&lab));
+        }
+        // Twelve minutes, most of them of waiting: by name only.
+        if only == Some("recover") {
+            let lab = Lab { name: "e2e-recover".into() };
+            suite
+                .check("a_cluster_comes_back_after_its_certificates_have_ended", || recover::recovered(&lab));
+            suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [

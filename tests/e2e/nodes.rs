@@ -107,10 +107,7 @@ fn own_users(lab: &Lab) -> Result<()> {
 fn read_a_disk() -> Result<String> {
     let partitions = std::fs::read_to_string("/proc/partitions")?;
     let words: Vec<_> = partitions.lines().nth(2).context("no disk")?.split_whitespace().collect();
-    Ok(format!(
-        "mknod /disk b {} {} && head -c 1 /disk 2>&1 | tail -n 1; rm /disk",
-        words[0], words[1]
-    ))
+    Ok(format!("mknod /disk b {} {} && head -c 1 /disk 2>&1 | tail -n 1; rm /disk", words[0], words[1]))
 }
 
 /// Root on a node tries what root on the machine can do; each worked once.

@@ -1,6 +1,6 @@
 //! A client from a kubeconfig, or from inside a pod.
 
-use crate::ClusterError;
+use crate::{ClusterError, whenever};
 use http::Request;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -19,6 +19,9 @@ use tower::{BoxError, ServiceBuilder};
 
 /// On every node; names api-int, so that host-network pods need no service address (which needs kube-proxy, which needs them).
 const API_SERVER_URL_ENV: &str = "/etc/kubernetes/apiserver-url.env";
+
+/// The API server on this machine; certificates name it so.
+const HERE: &str = "https://localhost:6443";
 
 /// TCP and TLS: a frozen server's kernel still accepts connections.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -54,6 +57,22 @@ pub async fn connect_yaml(kubeconfig: &str) -> Result<Client, ClusterError> {
     from_kubeconfig(parsed, "given").await
 }
 
+/// To the API server on this machine, with an administrator's kubeconfig. `whenever`: although its certificate has ended, as long as it was
+/// good before.
+pub async fn connect_here(kubeconfig: &str, whenever: bool) -> Result<Client, ClusterError> {
+    const NAME: &str = "given";
+    let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|e| error(NAME, e))?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(parsed, &options).await.map_err(|e| error(NAME, e))?;
+    config.cluster_url = HERE.parse().map_err(|e: http::uri::InvalidUri| error(NAME, e))?;
+    let mut tls = config.rustls_client_config().map_err(|e| error(NAME, e))?;
+    if whenever {
+        let roots = config.root_cert.clone().unwrap_or_default();
+        tls.dangerous().set_certificate_verifier(whenever::verifier(roots).map_err(|e| error(NAME, e))?);
+    }
+    client_with(config, tls, NAME, Resent::default())
+}
+
 async fn from_kubeconfig(kubeconfig: Kubeconfig, name: &str) -> Result<Client, ClusterError> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| error(name, e))?;
@@ -74,8 +93,17 @@ fn in_cluster() -> Result<Client, ClusterError> {
 /// HTTP/2, as kubectl and the components speak it: one connection for all requests and watches of a process, and a server that
 /// leaves says so. Over HTTP/1.1 it closes idle connections, and whoever asks in that moment gets an error instead of an answer.
 fn client(config: Config, name: &str, resent: Resent) -> Result<Client, ClusterError> {
+    let tls = config.rustls_client_config().map_err(|e| error(name, e))?;
+    client_with(config, tls, name, resent)
+}
+
+fn client_with(
+    config: Config,
+    tls: rustls::ClientConfig,
+    name: &str,
+    resent: Resent,
+) -> Result<Client, ClusterError> {
     let failed = |e: kube::Error| error(name, e);
-    let tls = config.rustls_client_config().map_err(failed)?;
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(server) = &config.tls_server_name {
         let server = server.clone().try_into().map_err(|e: InvalidDnsNameError| error(name, e))?;

@@ -11,9 +11,10 @@ mod objects;
 pub mod operator_status;
 pub mod patience;
 pub mod recovery;
+mod whenever;
 
 pub use cache::Cache;
-pub use connect::{Resent, connect, connect_without_retries, connect_yaml};
+pub use connect::{Resent, connect, connect_here, connect_without_retries, connect_yaml};
 pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
 
 use thiserror::Error;

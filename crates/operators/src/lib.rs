@@ -16,4 +16,5 @@ pub mod machine_config;
 pub mod network;
 pub mod owners;
 mod patience;
+pub mod recover;
 pub mod static_pod;

@@ -177,13 +177,22 @@ pub fn with_signers(old: &str, wanted: &[&str], now: OffsetDateTime) -> String {
 }
 
 fn params(key: &KeyPair, not_before: OffsetDateTime, not_after: OffsetDateTime) -> CertificateParams {
+    params_of(key.der_bytes(), not_before, not_after)
+}
+
+/// For a public key as it is written in a certificate.
+pub(crate) fn params_of(
+    key: &[u8],
+    not_before: OffsetDateTime,
+    not_after: OffsetDateTime,
+) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.not_before = not_before;
     params.not_after = not_after;
     params.serial_number = Some(SerialNumber::from(rand::random::<u64>() >> 1));
     // SHA-1 of the public key, as upstream and most others: two tools name the same key alike.
-    params.key_identifier_method = KeyIdMethod::PreSpecified(sha1(key.der_bytes()));
+    params.key_identifier_method = KeyIdMethod::PreSpecified(sha1(key));
     params
 }
 

@@ -7,6 +7,7 @@ mod certificate;
 mod inspect;
 mod key;
 mod policy;
+mod rejoin;
 mod rsa;
 pub mod table;
 
@@ -17,6 +18,7 @@ pub use certificate::{
 pub use inspect::{Certificate, certificates, check_signer};
 pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, random_key, rsa_keypair, ssh_keypair};
 pub use policy::{Life, Policy, RENEW};
+pub use rejoin::{issue_to_node, proven_node};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {

@@ -1,6 +1,7 @@
 //! `seedling certs`: how long the certificates last, and renewing those of an asset directory.
 
 use super::certs_live::{ListArgs, RenewArgs, list_all, renew};
+use super::certs_recover::RecoverArgs;
 use super::create::tell;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
@@ -22,6 +23,12 @@ pub enum CertsCommand {
     List(ListArgs),
     /// Let a running cluster renew its certificates now: all leaves, and the signers that its operators own
     Renew(RenewArgs),
+    /// On one master: bring back a cluster that was switched off for longer than its certificates live
+    ///
+    /// etcd's certificates outlive the others by years, so its data can be read. All other certificates are made anew, this master's control
+    /// plane is started with them, and every node that can prove that it has the key of its old certificate gets a new one. Switch on
+    /// all masters first, at least two of three.
+    Recover(RecoverArgs),
     /// Renew the certificates of an asset directory; the cluster's identity, its signers' keys and your edits are kept
     Refresh(RefreshArgs),
 }
@@ -58,6 +65,7 @@ pub async fn run(command: CertsCommand) -> Result<ExitCode> {
     match command {
         CertsCommand::Check(args) => check(args).await,
         CertsCommand::List(args) => list_all(&args).await.map(|()| ExitCode::SUCCESS),
+        CertsCommand::Recover(args) => super::certs_recover::run(&args).await.map(|()| ExitCode::SUCCESS),
         CertsCommand::Renew(args) => renew(&args).await.map(|()| ExitCode::SUCCESS),
         CertsCommand::Refresh(args) => {
             let mut options = Options::default();

@@ -1,6 +1,7 @@
 mod ask;
 pub mod certs;
 mod certs_live;
+mod certs_recover;
 pub mod chaos;
 pub mod completion;
 pub mod create;

@@ -3,7 +3,9 @@
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use seedling_observe::first_boot;
-use seedling_operators::{admission, etcd, kubelet_join, machine_approver, machine_config, static_pod};
+use seedling_operators::{
+    admission, etcd, kubelet_join, machine_approver, machine_config, recover, static_pod,
+};
 use seedling_steps::{Journal, Recorder};
 use seedling_types::{Inventory, paths};
 use std::net::Ipv4Addr;
@@ -59,6 +61,9 @@ pub enum NodeCommand {
     /// Joining node: get its first certificate, for the kubelet to start with
     #[command(hide = true)]
     KubeletJoin { node: String },
+    /// Any node: ask for a certificate in the place of one that ended while the node was off
+    #[command(hide = true)]
+    KubeletRecover,
     /// Serve nodes their configuration
     #[command(hide = true, subcommand)]
     MachineConfigServer(ServerCommand),
@@ -162,6 +167,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
             journal.run(journal.step("disk-and-clock", first_boot(&helper))).await
         }
         NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new("/"), &node).await,
+        NodeCommand::KubeletRecover => recover::node::ask(Path::new("/")).await.map(drop),
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             let tls = Path::new(paths::MCS_TLS);
             let kubeconfig = Path::new("/etc/mcs/kubeconfig");

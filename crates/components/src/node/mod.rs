@@ -68,7 +68,11 @@ pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {
 pub fn kubelet(p: &NodeParams, role: Role) -> Result<Config, MissingComponent> {
     let mut files = software(p, &["kubelet"])?;
     files.push(File::inline(paths::KUBELET_CONFIG, 0o644, kubelet::config(p.cluster_dns, role)));
-    Ok(config(files, vec![Unit::new("kubelet.service", true, kubelet::unit(role))]))
+    let mut units = vec![Unit::new("kubelet.service", true, kubelet::unit(role))];
+    if role != Role::Bootstrap {
+        units.push(Unit::new("kubelet-recover.service", true, include_str!("files/kubelet-recover.service")));
+    }
+    Ok(config(files, units))
 }
 
 fn config(files: Vec<File>, units: Vec<Unit>) -> Config {
@@ -154,14 +158,17 @@ mod tests {
                 assert!(contents.verification.as_ref().unwrap().hash.starts_with("sha512-"));
             }
             let units: Vec<_> = config.systemd.units.iter().map(|u| (u.name.as_str(), u.enabled)).collect();
-            let names = [
+            let mut names = vec![
                 "machine-config-firewall.service",
                 "helper-firewall.service",
                 "seedling-first-boot.service",
                 "containerd.service",
                 "kubelet.service",
             ];
-            assert_eq!(units, names.map(|name| (name, Some(true))));
+            if config != bootstrap(&p).unwrap() {
+                names.push("kubelet-recover.service"); // the bootstrap node's kubelet has no certificate
+            }
+            assert_eq!(units, names.into_iter().map(|name| (name, Some(true))).collect::<Vec<_>>());
         }
     }
 

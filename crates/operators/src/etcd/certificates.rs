@@ -14,8 +14,10 @@ const CLIENT: &str = "etcd-client";
 /// A pair each for a member's clients and its peers, of all members.
 const ALL: &str = "etcd-all-certs";
 
-/// The files of a revision; made by bootkube, and made anew here when they are due.
+/// The files of a revision; made by bootkube, and made anew here when they are due. They live as long as their signer: a cluster that was
+/// off for a year needs etcd to get its other certificates back.
 pub async fn keep(env: &Env, policy: &Policy, signer: &CertKey) -> Result<BTreeMap<String, String>> {
+    let policy = &Policy { leaf: policy.signer, ..policy.clone() };
     leaf(env, policy, NS_ETCD, CLIENT, signer, &client_leaf(CLIENT, &[CLIENT, "system:etcd"])).await?;
     let names = addresses(&env.inventory);
     let members: Vec<_> = names.iter().map(|(stem, address)| (stem.clone(), member(address))).collect();

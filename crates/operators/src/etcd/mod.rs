@@ -50,7 +50,7 @@ pub async fn run(client: Client, fence: Fence) -> Result<()> {
     }
 }
 
-async fn desired(env: &Env) -> Result<Desired> {
+pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     let (policy, _) = policy::read(&env.cache).await?;
     let signer = signers::keep(env, &signers::ETCD, &policy).await?;
     let ca = signers::publish_in(&env.cache, NS_ETCD, "etcd-ca-bundle", &signer.certs()).await?;

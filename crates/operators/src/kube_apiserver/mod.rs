@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use time::OffsetDateTime;
 
-const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     operator: "kube-apiserver",
     kind: "KubeAPIServer",
     namespace: NS_KAS,
@@ -76,7 +76,7 @@ fn serving(env: &Env) -> [Serving; 4] {
     ]
 }
 
-async fn desired(env: &Env) -> Result<Desired> {
+pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     let cache = &env.cache;
     let (policy, _) = policy::read(cache).await?;
     let mut secrets = BTreeMap::new();

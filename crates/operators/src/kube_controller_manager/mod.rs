@@ -9,7 +9,7 @@ use seedling_components::{Place, kube_controller_manager};
 use seedling_types::names::{NS_CONFIG, NS_CONFIG_MANAGED, NS_KCM, NS_KCM_OPERATOR};
 use std::collections::BTreeMap;
 
-const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     operator: "kube-controller-manager",
     kind: "KubeControllerManager",
     namespace: NS_KCM,
@@ -29,7 +29,7 @@ pub async fn run(client: Client) -> Result<()> {
     static_pod::run(&env, &operand).await
 }
 
-async fn desired(env: &Env) -> Result<Desired> {
+pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     let kubeconfig =
         client_kubeconfig(env, NS_KCM, "kube-controller-manager-client", "system:kube-controller-manager")
             .await?;

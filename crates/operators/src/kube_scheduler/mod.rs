@@ -8,7 +8,7 @@ use seedling_components::{Place, kube_scheduler};
 use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
 use std::collections::BTreeMap;
 
-const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     operator: "kube-scheduler",
     kind: "KubeScheduler",
     namespace: NS_SCHEDULER,
@@ -28,7 +28,7 @@ pub async fn run(client: Client) -> Result<()> {
     static_pod::run(&env, &operand).await
 }
 
-async fn desired(env: &Env) -> Result<Desired> {
+pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     let kubeconfig =
         client_kubeconfig(env, NS_SCHEDULER, "kube-scheduler-client", "system:kube-scheduler").await?;
     let files = BTreeMap::from([("kubeconfig".to_string(), kubeconfig)]);

@@ -11,6 +11,7 @@ pub mod server;
 mod tell;
 
 pub use nodes::label_nodes;
+pub(crate) use server::{Caller, KnowCaller};
 pub use server::{serve_bootstrap, serve_cluster};
 
 use anyhow::Context;

@@ -11,7 +11,7 @@ mod installer;
 pub(crate) mod policy;
 mod prune;
 mod report;
-mod revision;
+pub(crate) mod revision;
 pub(crate) mod signers;
 mod stuck;
 mod view;

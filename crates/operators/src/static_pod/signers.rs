@@ -5,7 +5,7 @@
 //! from a Secret (bundles, revisions) is made anew from it at every look: killed anywhere, an operator goes on.
 
 use super::Env;
-use super::certificates::{pair, required_secret, secret_object};
+use super::certificates::{pair, required_configmap, required_secret, secret_object};
 use anyhow::{Context as _, Result};
 use seedling_cluster::Cache;
 use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, Life, Policy, holds, new_ca, validity, with_signers};
@@ -16,6 +16,7 @@ use time::OffsetDateTime;
 
 const MANAGER: &str = "seedling-signers";
 const KEY: &str = "ca-bundle.crt";
+const ENDED: &str = "ended.crt";
 
 /// A Secret, and who must trust its certificate before it may sign.
 pub struct Signer {
@@ -25,6 +26,12 @@ pub struct Signer {
     trusted_in: &'static [Bundle],
     /// Before there is any revision nobody goes by it.
     from_the_start: bool,
+}
+
+impl Signer {
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 /// ConfigMap of an operand's revisions.
@@ -140,6 +147,30 @@ pub async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
         };
         store(&env.cache, signer, &held).await?;
     }
+}
+
+/// In the place of one that has ended, at once: nobody trusts that any more, so nobody has to be told first. The old certificate is kept,
+/// to know whom it had signed for. True: it was so.
+pub async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Result<bool> {
+    let held = read(&env.cache, signer).await?;
+    let now = OffsetDateTime::now_utc();
+    if life(&held.signs)?.ends > now {
+        return Ok(false);
+    }
+    let spec = CaSpec { cn: &name_at(signer, now), ou: Some("openshift"), validity: policy.signer };
+    let new = new_ca(&spec, KeyAlgorithm::default(), now)?;
+    let data = [("tls.crt", &*new.cert), ("tls.key", &*new.key), (ENDED, &*held.signs.cert)];
+    let object = secret_object(signer.namespace, signer.name, "kubernetes.io/tls", data);
+    env.cache.apply(MANAGER, &object).await?;
+    Ok(true)
+}
+
+/// Every signer that a kubelet's certificate may be from, also if it has ended.
+pub async fn of_kubelets(cache: &Cache) -> Result<String> {
+    let bundle = required_configmap(cache, NS_CONFIG_MANAGED, "kubelet-serving-ca").await?;
+    let mut secret = required_secret(cache, CSR.namespace, CSR.name).await?;
+    let parts = [bundle.get(KEY).cloned(), secret.remove("tls.crt"), secret.remove(ENDED)];
+    Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
 }
 
 /// Two with the same name could not be told apart by who sees a certificate of theirs.

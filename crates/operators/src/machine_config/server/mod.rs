@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use axum::{Extension, Router};
 use axum_server::{Handle, tls_rustls::RustlsConfig};
-use proxy::{Caller, KnowCaller};
+pub(crate) use proxy::{Caller, KnowCaller};
 use route::{Route, route};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use seedling_ignition::translate::negotiate;

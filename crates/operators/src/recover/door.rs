@@ -1,0 +1,144 @@
+//! Open only while a cluster is recovered: a node whose certificate has ended gets another for the same key.
+//!
+//! On the machine-config server's port, which machines reach through the load balancer and pods do not. That server does not run
+//! on this master now: it is a pod, and this master's kubelet gets its own certificate last.
+
+use super::node::{Answer, PATH, Question};
+use crate::machine_config::{Caller, KnowCaller};
+use crate::static_pod::{Env, certificates, signers};
+use anyhow::{Context as _, Result};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use axum_server::tls_rustls::RustlsConfig;
+use seedling_pki::{CertKey, Policy, issue_to_node, not_after, proven_node};
+use seedling_types::names::NS_KAS;
+use seedling_types::{Inventory, ports};
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use time::{Duration, OffsetDateTime};
+use tokio::sync::watch;
+
+/// A certificate and a request, both small.
+const LARGEST: usize = 64 << 10;
+
+struct Door {
+    inventory: Inventory,
+    signer: CertKey,
+    /// Whoever may have signed what has ended.
+    authorities: String,
+    life: Duration,
+}
+
+/// Serves until it is dropped.
+pub async fn open(env: &Env, policy: &Policy) -> Result<impl Future<Output = Result<()>>> {
+    let held = signers::read(&env.cache, &signers::CSR).await?;
+    let known = signers::of_kubelets(&env.cache).await?;
+    let pair =
+        certificates::required_secret(&env.cache, NS_KAS, "internal-loadbalancer-serving-certkey").await?;
+    let pair =
+        certificates::pair(&pair, "tls").context("internal-loadbalancer-serving-certkey is no key pair")?;
+    let tls = RustlsConfig::from_pem(pair.cert.into_bytes(), pair.key.into_bytes()).await?;
+    let door = Door {
+        inventory: env.inventory.clone(),
+        signer: held.signs,
+        authorities: known,
+        life: policy.kubelet,
+    };
+    let know_caller = KnowCaller::silent(watch::channel(env.inventory.clone()).1);
+    let app = Router::new()
+        .route("/healthz", get(async || StatusCode::OK))
+        .route(PATH, post(answer))
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(Arc::new(door));
+    let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), ports::MCS);
+    let server = axum_server::bind_rustls(address, tls).map(|tls| tls.acceptor(know_caller));
+    Ok(async move {
+        let served = server.serve(app.into_make_service()).await;
+        served.with_context(|| {
+            format!("cannot serve on {address}: is this master's machine-config server running?")
+        })
+    })
+}
+
+async fn answer(
+    State(door): State<Arc<Door>>,
+    Extension(caller): Extension<Caller>,
+    Json(asked): Json<Question>,
+) -> Result<Json<Answer>, StatusCode> {
+    let from = caller.address();
+    match door.judge(from, &asked, OffsetDateTime::now_utc()) {
+        Ok((node, certificate)) => {
+            tracing::info!("{node} at {from:?} has proved its key, and gets a certificate");
+            Ok(Json(Answer { certificate }))
+        }
+        Err(e) => {
+            tracing::warn!("a request from {from:?} is refused: {e:#}");
+            Err(StatusCode::FORBIDDEN)
+        }
+    }
+}
+
+impl Door {
+    fn judge(&self, from: Option<IpAddr>, asked: &Question, now: OffsetDateTime) -> Result<(String, String)> {
+        let node = proven_node(&asked.certificate, &asked.request, &self.authorities)?;
+        let host = self.inventory.by_name(&node);
+        let host = host.with_context(|| format!("{node} is no machine of this cluster any more"))?;
+        anyhow::ensure!(from == Some(host.address.into()), "{node} is at {}", host.address);
+        let ends = not_after(&self.signer.cert)?.min(now + self.life);
+        let certificate = issue_to_node(&self.signer, &node, &asked.request, ends, now)?;
+        Ok((node, certificate))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca, node_request};
+
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
+
+    #[test]
+    fn a_node_must_be_itself_at_its_own_address() {
+        let spec = CaSpec { cn: "kube-csr-signer", ou: None, validity: Duration::days(1800) };
+        let signer = new_ca(&spec, KeyAlgorithm::default(), NOW - Duration::days(500)).unwrap();
+        let text =
+            "hosts:\n- {name: master-0, role: master, mac: '52:54:00:5e:ed:11', address: 192.168.100.11}\n";
+        let door = Door {
+            inventory: Inventory::parse(text).unwrap(),
+            authorities: signer.cert.clone(),
+            signer: signer.clone(),
+            life: Duration::days(365),
+        };
+        let question = |node: &str| {
+            let cn = format!("system:node:{node}");
+            let spec = LeafSpec {
+                cn: &cn,
+                organizations: vec!["system:nodes".into()],
+                usages: &[Usage::Client],
+                dns: vec![],
+                ips: vec![],
+                validity: Duration::days(30),
+                append_parent: false,
+                key_usage: true,
+            };
+            let old = issue(&signer, &spec, KeyAlgorithm::default(), NOW - Duration::days(400)).unwrap();
+            Question { request: node_request(node, &old.key).unwrap().0, certificate: old.cert }
+        };
+        let at = |last: u8| Some(IpAddr::from([192, 168, 100, last]));
+        let (node, certificate) = door.judge(at(11), &question("master-0"), NOW).unwrap();
+        assert_eq!(
+            (node.as_str(), not_after(&certificate).unwrap()),
+            ("master-0", NOW + Duration::days(365))
+        );
+        for (from, node, why) in
+            [(at(12), "master-0", "is at"), (None, "master-0", "is at"), (at(13), "master-9", "no machine")]
+        {
+            let refused = door.judge(from, &question(node), NOW).unwrap_err().to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A cluster that was off for longer than its certificates live, brought back from one master: `seedling certs recover`.
+//!
+//! What is there: etcd, whose certificates last as long as their signer; API servers, which answer with certificates that have ended;
+//! kubelets, which run static pods and get no further. So, in this order:
+//! 1. all leaves are made anew, as their operators would; 2. this master gets them, as its installers would bring them; 3. every other node gets
+//! a certificate for the key that it has (`door.rs`), at its own request (`node.rs`); 4. this master's kubelet as well. Then the operators
+//! run again, and do the rest. Whatever is done already is found done.
+
+mod door;
+pub mod node;
+
+use crate::static_pod::{Desired, Env, InstallerArgs, Names, install, is_ready, policy, revision, signers};
+use crate::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
+use anyhow::{Context as _, Result};
+use futures::future::BoxFuture;
+use kube::Client;
+use seedling_cluster::list;
+use seedling_pki::{Policy, issue_to_node, node_request, not_after};
+use seedling_steps::{Condition, Probe, wait_for};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// An API server is told to go slowly.
+const RESTART: Duration = Duration::from_secs(300);
+/// A machine may have to boot first.
+const REJOIN: Duration = Duration::from_secs(600);
+const POLL: Duration = Duration::from_secs(1);
+
+/// An operand on this master: whose, and how its files are made.
+type Local = (Names, for<'a> fn(&'a Env) -> BoxFuture<'a, Result<Desired>>);
+
+const ON_THIS_MASTER: [Local; 3] = [
+    (kube_apiserver::NAMES, |env| Box::pin(kube_apiserver::desired(env))),
+    (kube_controller_manager::NAMES, |env| Box::pin(kube_controller_manager::desired(env))),
+    (kube_scheduler::NAMES, |env| Box::pin(kube_scheduler::desired(env))),
+];
+
+/// `whenever` takes this master's API server for what it is although its certificate has ended; `strict` does not.
+pub async fn recover(
+    whenever: Client,
+    strict: Client,
+    node: &str,
+    root: &Path,
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    let answers = Condition::new(
+        "this master's API server to answer",
+        RESTART,
+        "crictl ps -a | grep -E 'etcd|kube-apiserver': etcd needs two of three masters switched on",
+    );
+    wait_for(&answers, POLL, async || match whenever.apiserver_version().await {
+        Ok(_) => Probe::Met(()),
+        Err(e) => Probe::Unmet(e.to_string()),
+    })
+    .await?;
+    let env = Env::load(whenever).await?;
+    let host = env.inventory.by_name(node);
+    let host = host
+        .with_context(|| format!("{node} is no machine of this cluster; run this on one of its masters"))?;
+
+    let (policy, _) = policy::read(&env.cache).await?;
+    for signer in [&signers::CSR, &signers::CONTROL_PLANE, &signers::AGGREGATOR] {
+        if signers::replace_ended(&env, signer, &policy).await? {
+            say(&format!("signer {} had ended; there is a new one", signer.name()));
+        }
+    }
+    // Its Secrets only: its members run with what they have.
+    etcd::desired(&env).await?;
+    for (names, desired) in ON_THIS_MASTER {
+        let desired = desired(&env).await?;
+        let revision = revision::ensure(&env.cache, &names, &desired, "").await?;
+        let args = InstallerArgs {
+            namespace: names.namespace.into(),
+            pod: names.pod_configmap.into(),
+            revision,
+            configmaps: desired.configmaps.keys().cloned().collect(),
+            secrets: desired.secrets.keys().cloned().collect(),
+            keep: vec![],
+            node_name: node.into(),
+            node_ip: host.address.to_string(),
+        };
+        install(&env.client, &args).await?;
+        say(&format!("{}: revision {revision} is on {node}", names.operator));
+    }
+    let serves = Condition::new(
+        "this master's API server to serve with its new certificate",
+        RESTART,
+        "crictl logs $(crictl ps -q --name kube-apiserver) 2>&1 | tail",
+    );
+    wait_for(&serves, POLL, async || match strict.apiserver_version().await {
+        Ok(_) => Probe::Met(()),
+        Err(e) => Probe::Unmet(e.to_string()),
+    })
+    .await?;
+    say("the API is served with a certificate that is good");
+
+    let env = Env::load(strict).await?;
+    let door = door::open(&env, &policy).await?;
+    let others = Condition::new(
+        "the other nodes to be Ready",
+        REJOIN,
+        "switch them on; on each: journalctl -u kubelet-recover -u kubelet",
+    );
+    let back = wait_for(&others, POLL, async || match list(&env.client, "v1", "Node", None, "").await {
+        Ok(nodes) => missing(&nodes, node),
+        Err(e) => Probe::Unmet(e.to_string()),
+    });
+    tokio::select! {
+        ended = door => ended?,
+        back = back => back?,
+    }
+    say("the other nodes are Ready");
+    renew_own(&env, &policy, node, root).await?;
+    say(&format!("{node}'s kubelet has a new certificate"));
+    Ok(())
+}
+
+/// Which nodes besides this one are not Ready.
+fn missing(nodes: &[Value], this: &str) -> Probe<()> {
+    let name = |node: &Value| node["metadata"]["name"].as_str().unwrap_or_default().to_string();
+    let others = nodes.iter().filter(|node| name(node) != this);
+    let away: Vec<_> = others.filter(|node| !is_ready(node)).map(name).collect();
+    if away.is_empty() { Probe::Met(()) } else { Probe::Unmet(format!("{} not Ready", away.join(", "))) }
+}
+
+/// With the signer itself, as nobody has to ask for it.
+async fn renew_own(env: &Env, policy: &Policy, node: &str, root: &Path) -> Result<()> {
+    let Some(old) = node::ended(root)? else { return Ok(()) };
+    let (request, _) = node_request(node, &old)?;
+    let signer = signers::read(&env.cache, &signers::CSR).await?.signs;
+    let now = OffsetDateTime::now_utc();
+    let ends = not_after(&signer.cert)?.min(now + policy.kubelet);
+    node::keep(root, &issue_to_node(&signer, node, &request, ends, now)?, &old)?;
+    node::restart_kubelet().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_other_node_is_waited_for() {
+        let node = |name: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        let seen = |nodes: &[Value]| match missing(nodes, "master-0") {
+            Probe::Unmet(seen) => seen,
+            _ => String::new(),
+        };
+        let both = [node("master-0", "Unknown"), node("master-1", "Unknown"), node("worker-0", "False")];
+        assert_eq!(seen(&both), "master-1, worker-0 not Ready");
+        assert_eq!(seen(&[node("master-0", "Unknown"), node("master-1", "True")]), "");
+    }
+}
