@@ -4,7 +4,7 @@ use crate::masters::whole;
 use crate::{finish, start};
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::judge::MASTERS;
-use seedling_e2e::{Lab, run, wait};
+use seedling_e2e::{Lab, run, text, wait};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,7 +46,9 @@ pub fn recovered(lab: &Lab) -> Result<()> {
     recover
         .args(["--", "seedling", "certs", "recover", "--kubeconfig", "/dev/stdin"])
         .stdin(File::open(kubeconfig)?);
-    println!("{}", run(&mut recover)?);
+    let said = recover.output()?;
+    println!("{}{}", text(&said.stderr), text(&said.stdout));
+    ensure!(said.status.success(), "certs recover ended with {}", said.status);
     run(&mut lab.kubectl(&["get", "configmap", "before", "-n", "default"]))?;
     whole(lab)
 }

@@ -2,14 +2,19 @@
 
 use crate::ClusterError;
 use etcd_client::{
-    Certificate, Client, Compare, CompareOp, ConnectOptions, Identity, MemberAddOptions, PutOptions,
-    TlsOptions, Txn, TxnOp, TxnOpResponse,
+    Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, MemberAddOptions,
+    PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
 };
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Nothing asked of a member takes longer.
 pub const REQUEST: Duration = Duration::from_secs(5);
+
+/// Keys in etcd: the id of a member whose data is gone.
+const LOST: &str = "seedling.dev/etcd-lost/";
+const LOST_SECONDS: i64 = 60;
 
 /// Client certificate and the CA of the members.
 #[derive(Clone, PartialEq, Eq)]
@@ -131,6 +136,19 @@ impl Etcd {
             _ => None,
         });
         Ok(Claim::Held(holder))
+    }
+
+    /// A member's data is gone, and its machine waits for a place on the list as another one. Said again and again; otherwise forgotten.
+    pub async fn say_lost(&mut self, id: u64, master: &str) -> Result<(), ClusterError> {
+        self.claim(&format!("{LOST}{id:x}"), master, None, LOST_SECONDS).await.map(drop)
+    }
+
+    /// Members of whom that was said lately.
+    pub async fn said_lost(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let found = self.client.get(LOST, Some(options)).await.map_err(|e| self.failed(e))?;
+        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(LOST));
+        Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
     }
 
     fn failed(&self, source: etcd_client::Error) -> ClusterError {

@@ -1,7 +1,7 @@
 //! Where labs are remembered: `<state>/labs/<name>/`, with lab.json written before anything of the lab is made.
 
 use crate::spec::check_name;
-use crate::{LabError, LabSpec, at};
+use crate::{LabError, LabSpec, at, seed};
 use seedling_machines::{Machine, Progress};
 use seedling_steps::write_atomic;
 use seedling_types::door::Door;
@@ -164,6 +164,19 @@ impl Lab {
             at(&path, write_atomic(&path, json, 0o600))?;
         }
         Ok(machine.switch_on().await?)
+    }
+
+    /// Cuts a machine off and gives it a new disk, as it had its first one.
+    pub async fn new_disk(&self, node: &str) -> Result<(), LabError> {
+        let (machine, spec) = (self.machine(node)?, &self.record.spec);
+        machine.new_disk().await?;
+        if let Some(mib) = spec.etcd_disk_mib {
+            machine.give_etcd_disk(mib).await?;
+        }
+        match &spec.seed_store {
+            Some(store) => seed(store, &machine.dir.join("containerd")).await,
+            None => Ok(()),
+        }
     }
 
     pub fn machines(&self) -> Vec<Machine> {

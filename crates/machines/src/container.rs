@@ -145,6 +145,20 @@ impl Machine {
         self.runc(&["pause", &self.name]).await.map(drop)
     }
 
+    /// Cuts it off and gives it a new disk: nothing that was on the old one is left.
+    pub async fn new_disk(&self) -> Result<(), MachineError> {
+        self.cut_off().await?;
+        let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
+        for name in ["upper", "work"].into_iter().chain(own) {
+            remove_tree(&self.dir.join(name))?;
+            let image = self.dir.join(name).with_extension(disk::IMAGE);
+            if image.exists() {
+                at(&image, fs::remove_file(&image))?;
+            }
+        }
+        self.prepare().await
+    }
+
     /// Pulls its network cable, or puts it back.
     pub async fn plug(&self, plugged: bool) -> Result<(), MachineError> {
         Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await

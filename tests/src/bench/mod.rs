@@ -18,7 +18,7 @@ mod usage;
 
 pub use conditions::Conditions;
 pub use kubeadm::store::Store;
-pub use report::Report;
+pub use report::{Failed, Report};
 pub use rest::Rest;
 pub use rest_report::RestReport;
 

@@ -24,7 +24,16 @@ pub struct Report {
     pub peak_memory_per_node: BTreeMap<Contestant, BTreeMap<String, u64>>,
     pub medians: BTreeMap<Contestant, Medians>,
     pub runs: Vec<Run>,
+    /// Bring-ups that did not come to an end; in no median.
+    pub failed: Vec<Failed>,
     pub conditions: Conditions,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Failed {
+    pub contestant: Contestant,
+    pub run: usize,
+    pub error: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -44,7 +53,7 @@ pub struct Medians {
 }
 
 impl Report {
-    pub fn new(runs: Vec<Run>, conditions: Conditions) -> Self {
+    pub fn new(runs: Vec<Run>, failed: Vec<Failed>, conditions: Conditions) -> Self {
         let mut medians = BTreeMap::new();
         let mut cpu_seconds = BTreeMap::new();
         let mut peak_memory_per_node = BTreeMap::new();
@@ -98,8 +107,13 @@ impl Report {
             peak_memory_per_node,
             medians,
             runs,
+            failed,
             conditions,
         }
+    }
+
+    fn failures(&self, contestant: Contestant) -> usize {
+        self.failed.iter().filter(|f| f.contestant == contestant).count()
     }
 
     /// As README.md quotes it.
@@ -124,6 +138,9 @@ impl Report {
                 of(|r| r.cpu)
             ));
         }
+        let failed =
+            Contestant::ALL.into_iter().map(|c| (c.title(), self.failures(c))).filter(|(_, n)| *n > 0);
+        lines.extend(failed.map(|(title, n)| format!("| {title} | {n} failed | | | |")));
         lines
     }
 }
@@ -171,6 +188,10 @@ impl fmt::Display for Report {
                 largest >> 20,
                 ratio.unwrap_or_default()
             )?;
+        }
+        for failed in &self.failed {
+            let error = failed.error.lines().last().unwrap_or_default();
+            writeln!(f, "{}: run {} failed: {error}", failed.contestant.title(), failed.run)?;
         }
         let c = &self.conditions;
         let runs = self.medians.values().map(|m| m.runs).max().unwrap_or_default();
@@ -227,18 +248,23 @@ pub mod tests {
             (Contestant::KubeadmTunedParallel, [40.0, 41.0, 39.0]),
         ];
         let runs = seconds.into_iter().flat_map(|(c, all)| all.map(|s| run(c, s))).collect();
-        let report = Report::new(runs, conditions());
+        let lost =
+            Failed { contestant: Contestant::KubeadmParallel, run: 2, error: "member not started".into() };
+        let report = Report::new(runs, vec![lost], conditions());
         assert_eq!((report.ours, report.peer, report.ratio), (Some(30.0), Some(40.0), Some(0.75)));
         assert_eq!(report.peer_name, Some(Contestant::KubeadmTunedParallel));
         assert_eq!(report.ratios[&Contestant::KubeadmSerial], Ratios { time: 0.5, cpu: 1.0 });
         let table = report.to_string();
-        assert!(table.contains("kubeadm, serial joins") && !table.contains("kubeadm, parallel"), "{table}");
-        assert_eq!(report.summary().len(), 5);
+        assert!(
+            table.contains("kubeadm, serial joins") && table.contains("run 2 failed: member not started"),
+            "{table}"
+        );
+        assert_eq!(report.summary().len(), 6);
     }
 
     #[test]
     fn nobody_runs_against_nobody() {
-        let report = Report::new(vec![run(Contestant::Ours, 30.0)], conditions());
+        let report = Report::new(vec![run(Contestant::Ours, 30.0)], vec![], conditions());
         assert_eq!((report.ours, report.peer, report.ratio), (Some(30.0), None, None));
     }
 

@@ -6,7 +6,7 @@
 mod bench;
 
 use anyhow::{Context, Result, bail};
-use bench::{Conditions, Contestant, Field, Report, RestReport, Store};
+use bench::{Conditions, Contestant, Failed, Field, Report, RestReport, Store};
 use clap::Parser;
 use seedling_lab::Labs;
 use seedling_observe::Report as Committed;
@@ -88,13 +88,23 @@ async fn compare(args: &Args, labs: &Labs, out: &Path) -> Result<()> {
     let command = std::env::args().skip(1).fold("bench".to_string(), |all, arg| all + " " + &arg);
     // The work tree may move on while this runs.
     let committed = ["bring-up", "at-rest"].map(|name| Committed::new(name, &command, None, Value::Null));
-    let (mut runs, mut rests) = (Vec::new(), Vec::new());
+    let (mut runs, mut rests, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     // In turns: what disturbs this machine for a while disturbs all of them.
     for number in 1..=args.runs {
         for &contestant in &contestants {
             eprint!("run {number} of {}, {}: ", args.runs, contestant.title());
             let rest_minutes = if number == args.runs && contestant.rests() { args.rest_minutes } else { 0 };
-            let (run, rest) = bench::run(&field, contestant, number.into(), rest_minutes).await?;
+            let (run, rest) = match bench::run(&field, contestant, number.into(), rest_minutes).await {
+                Ok(ran) => ran,
+                Err(e) if contestant == Contestant::Ours => return Err(e),
+                // Another's failure is a result: masters that join at the same time find each other's etcd member half added.
+                Err(e) => {
+                    eprintln!("failed: {e:#}");
+                    failed.push(Failed { contestant, run: number.into(), error: format!("{e:#}") });
+                    bench::remove_labs(labs).await?;
+                    continue;
+                }
+            };
             eprintln!(
                 "/readyz {:.1} s, 3 voters {:.1} s, everything works {:.1} s, {:.1} CPU seconds",
                 run.first_readyz, run.three_voters, run.everything_works, run.cpu_seconds
@@ -107,7 +117,7 @@ async fn compare(args: &Args, labs: &Labs, out: &Path) -> Result<()> {
         }
     }
     let [bring_up, at_rest] = committed;
-    let report = Report::new(runs, conditions.clone());
+    let report = Report::new(runs, failed, conditions.clone());
     println!("{report}");
     write(out, "bring-up.json", &report, args, bring_up.summarised(report.summary()))?;
     if !rests.is_empty() {

@@ -19,6 +19,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    pub fn of_lab(name: &str) -> Self {
+        Self { kubeconfig: None, lab: name.into() }
+    }
     pub async fn connect(&self) -> Result<kube::Client> {
         let kubeconfig = match &self.kubeconfig {
             Some(path) => path.clone(),

@@ -114,6 +114,14 @@ pub enum LabCommand {
         #[command(flatten)]
         lab: Name,
     },
+    /// Install a machine anew, on a new disk: as if its hardware had been replaced
+    ///
+    /// The cluster must be there: the machine gets a new token, and its old etcd member is replaced.
+    Reinstall {
+        #[command(flatten)]
+        lab: Name,
+        node: String,
+    },
     /// List the labs of this machine
     List {
         #[command(flatten)]
@@ -197,6 +205,13 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
                 bail!("{} is not there yet: `lab up` writes it", path.display());
             }
             println!("{}", path.display());
+        }
+        LabCommand::Reinstall { lab, node } => {
+            let lab = labs.open(&lab.name)?;
+            // First what may be refused.
+            super::node_reissue::reissue(&super::csr::Cluster::of_lab(lab.name()), &node, None).await?;
+            lab.new_disk(&node).await?;
+            lab.switch_on(&node).await?;
         }
         LabCommand::List { output } => list(&labs.list()?, output.output)?,
         LabCommand::Power { lab, node, to } => {

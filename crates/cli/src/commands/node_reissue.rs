@@ -35,16 +35,20 @@ pub async fn run(command: MachineCommand) -> Result<()> {
         MachineCommand::Reissue(args) => args,
         MachineCommand::Journal(args) => return super::journal::of_node(args),
     };
-    let client = args.cluster.connect().await?;
+    reissue(&args.cluster, &args.name, args.dir).await
+}
+
+pub async fn reissue(cluster: &Cluster, name: &str, dir: Option<PathBuf>) -> Result<()> {
+    let client = cluster.connect().await?;
     let read = async |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
         get(&client, api_version, kind, namespace, name)
             .await?
             .with_context(|| format!("the cluster has no {kind} {name}"))
     };
     let hosts = inventory::parse(&read("v1", "ConfigMap", Some(NS_CONFIG), INVENTORY_CONFIGMAP).await?)?;
-    let host = hosts.by_name(&args.name).filter(|host| host.role != Role::Bootstrap);
+    let host = hosts.by_name(name).filter(|host| host.role != Role::Bootstrap);
     let host = host.with_context(|| {
-        format!("no master or worker {:?} is in ConfigMap {NS_CONFIG}/{INVENTORY_CONFIGMAP}", args.name)
+        format!("no master or worker {name:?} is in ConfigMap {NS_CONFIG}/{INVENTORY_CONFIGMAP}")
     })?;
     let dns = read("config.openshift.io/v1", "DNS", None, "cluster").await?;
     let domain = dns["spec"]["baseDomain"].as_str().context("DNS cluster has no baseDomain")?;
@@ -53,7 +57,7 @@ pub async fn run(command: MachineCommand) -> Result<()> {
 
     let token = new_token();
     let pointer = node_pointer(&ClusterDomain(domain.into()), host.role, ca, &token);
-    let dir = args.dir.map_or_else(|| args.cluster.assets(), Ok)?;
+    let dir = dir.map_or_else(|| cluster.assets(), Ok)?;
     let path = dir.join(node_file(&host.name));
     // First the cluster: a pointer whose token nobody knows would only mislead. Killed in between, it is done again.
     admission::reissue(&client, &host.name, token.digest()).await?;

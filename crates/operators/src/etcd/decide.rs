@@ -5,7 +5,7 @@
 
 use seedling_cluster::etcd::Member;
 use seedling_components::etcd::BOOTSTRAP_MEMBER;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub struct State {
     /// How long a member's own endpoint has not answered, or known no leader. Who is not in here is healthy.
     pub silent: BTreeMap<u64, Duration>,
     pub leader: u64,
+    /// Members whose machines say that their data is gone.
+    pub lost: BTreeSet<u64>,
     /// Of the inventory.
     pub masters: Vec<Master>,
     /// ConfigMap kube-system/bootstrap says complete.
@@ -61,6 +63,8 @@ pub enum Action {
     Remove(u64),
     /// The member of a master that does not come.
     GiveUp(u64),
+    /// A member without its data; its master waits to be another one.
+    Replace(u64),
 }
 
 /// Masters that carry a cluster of three when the third does not come: with bootstrap's three members, OpenShift's threshold
@@ -143,6 +147,11 @@ impl State {
         let healthy = staying.iter().filter(|m| self.is_healthy(m.id)).count();
         healthy > staying.len() / 2 && self.leader != member.id && self.is_healthy(self.leader)
     }
+    /// It may have agreed to what it no longer knows, so it does not go on as the same member.
+    fn to_replace(&self) -> Option<&Member> {
+        let lost = |m: &&Member| self.lost.contains(&m.id) && !self.is_healthy(m.id);
+        self.members.iter().filter(lost).find(|m| self.can_lose(m))
+    }
     /// A learner that never starts, at any time. A voter only while the cluster grows: later its master may be repaired.
     fn to_give_up(&self) -> Option<&Member> {
         let over = |m: &&Member| self.silent.get(&m.id).is_some_and(|silent| *silent >= self.patience);
@@ -154,6 +163,9 @@ impl State {
 
 pub fn decide(state: &State) -> Vec<Action> {
     // One at a time: what is safe after it has to be seen anew.
+    if let Some(member) = state.to_replace() {
+        return vec![Action::Replace(member.id)];
+    }
     if let Some(member) = state.to_give_up() {
         return vec![Action::GiveUp(member.id)];
     }

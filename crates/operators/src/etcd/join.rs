@@ -2,7 +2,7 @@
 //! And in the API server's: wait until the member beside it may vote, then become the API server.
 
 use anyhow::{Context as _, Result};
-use seedling_cluster::etcd::{Claim, Etcd, EtcdTls};
+use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
 use seedling_cluster::recovery::{Answer, was_removed};
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for, write_atomic};
@@ -205,13 +205,21 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
         for (_, address) in args.peers.iter().filter(|(_, a)| *a != args.address) {
             let endpoint = format!("https://{address}:{}", ports::ETCD_CLIENT);
             let Ok(mut etcd) = Etcd::connect(&[endpoint], tls).await else { continue };
-            let Ok(members) = etcd.members().await else { continue };
+            let Ok(members) = etcd.agreed_members().await else { continue };
             let addresses: Vec<Ipv4Addr> =
                 members.iter().flat_map(|m| &m.peer_urls).filter_map(|u| address_of(u)).collect();
             let Some(me) = members.iter().find(|m| m.peer_urls.contains(&mine)) else {
                 seen = format!("members {addresses:?}");
                 continue;
             };
+            if has_run(me) {
+                // What it agreed to went with its data: as the same member it could vote against that.
+                seen = match etcd.say_lost(me.id, &args.name).await {
+                    Ok(()) => format!("member {:x} has lost its data and is to be replaced", me.id),
+                    Err(e) => format!("{e:#}"),
+                };
+                break;
+            }
             match turn(&mut etcd, &peer_http, args.address).await {
                 Ok(None) => return Probe::Met((me.id, addresses)),
                 Ok(Some(other)) => seen = format!("{other} starts"),
@@ -227,6 +235,11 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
     };
     let (id, addresses) = found.await?;
     Ok((id, addresses.into_iter().map(named).collect()))
+}
+
+/// etcd makes its log before it tells its name.
+fn has_run(member: &Member) -> bool {
+    !member.name.is_empty()
 }
 
 /// None: it is ours. Otherwise whose it is; a member that answers its peers has used its turn.
@@ -304,7 +317,6 @@ fn address_of(url: &str) -> Option<Ipv4Addr> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use seedling_cluster::etcd::Member;
 
     #[test]
     fn data_counts_from_the_log_on_and_is_kept_when_it_goes() {

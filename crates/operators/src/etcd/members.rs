@@ -33,6 +33,13 @@ pub struct Members<'a> {
     progress: Progress<Step>,
 }
 
+/// What a member answers.
+struct List {
+    members: Vec<Member>,
+    leader: u64,
+    lost: BTreeSet<u64>,
+}
+
 /// Tells `seen` what it sees.
 pub async fn run(env: &Env, fence: Fence, seen: &watch::Sender<Result<State, String>>) -> Result<()> {
     let mut members = Members {
@@ -107,25 +114,26 @@ impl Members<'_> {
         for host in hosts {
             let endpoint = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
             match self.ask(&endpoint).await {
-                Ok((members, leader)) => return self.judge(members, leader).await,
+                Ok(list) => return self.judge(list).await,
                 Err(e) => error = e,
             }
         }
         Err(error.context("no etcd member answers"))
     }
 
-    async fn ask(&mut self, endpoint: &str) -> Result<(Vec<Member>, u64)> {
+    async fn ask(&mut self, endpoint: &str) -> Result<List> {
         let mut etcd = self.connection(endpoint).await?;
         let status = etcd.status().await?;
         anyhow::ensure!(!status.learner && status.leader != 0, "{endpoint} is a learner or has no leader");
         let members = tokio::time::timeout(ANSWER_WITHIN, etcd.agreed_members()).await??;
+        let lost = tokio::time::timeout(ANSWER_WITHIN, etcd.said_lost()).await??;
         self.connected.insert(endpoint.into(), etcd);
-        Ok((members, status.leader))
+        Ok(List { members, leader: status.leader, lost })
     }
 
-    async fn judge(&mut self, members: Vec<Member>, leader: u64) -> Result<State> {
+    async fn judge(&mut self, list: List) -> Result<State> {
         let mut checks = Vec::new();
-        for member in members.iter().filter(|m| !m.name.is_empty()) {
+        for member in list.members.iter().filter(|m| !m.name.is_empty()) {
             let Some(url) = client_url(member) else { continue };
             let (known, tls) = (self.connected.remove(&url), &self.tls);
             checks.push(tokio::time::timeout(ANSWER_WITHIN, async move {
@@ -143,10 +151,11 @@ impl Members<'_> {
             self.connected.insert(url, etcd);
             healthy.extend(id);
         }
-        self.state(members, &healthy, leader).await
+        self.state(list, &healthy).await
     }
 
-    async fn state(&mut self, members: Vec<Member>, healthy: &[u64], leader: u64) -> Result<State> {
+    async fn state(&mut self, list: List, healthy: &[u64]) -> Result<State> {
+        let List { members, leader, lost } = list;
         let now = Instant::now();
         self.silent_since.retain(|id, _| members.iter().any(|m| m.id == *id) && !healthy.contains(id));
         for member in members.iter().filter(|m| !healthy.contains(&m.id)) {
@@ -163,7 +172,7 @@ impl Members<'_> {
         let complete = self.env.cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
         let bootstrap_complete = complete.is_some_and(|c| c["data"]["status"] == "complete");
         let patience = patience::read(&self.env.cache).await?;
-        Ok(State { members, silent, leader, masters, bootstrap_complete, patience })
+        Ok(State { members, silent, leader, lost, masters, bootstrap_complete, patience })
     }
 
     async fn act(&mut self, state: &State, action: &Action) -> Result<()> {
@@ -174,7 +183,7 @@ impl Members<'_> {
         let mut etcd = self.connection(&url).await?;
         let leads = etcd.status().await?.leader;
         anyhow::ensure!(leads == state.leader, "the lead has moved since the members were looked at");
-        if matches!(action, Action::Remove(_) | Action::GiveUp(_)) {
+        if matches!(action, Action::Remove(_) | Action::GiveUp(_) | Action::Replace(_)) {
             let now = etcd.agreed_members().await?;
             anyhow::ensure!(
                 same_members(&now, &state.members),
@@ -190,7 +199,7 @@ impl Members<'_> {
             Action::AddLearner(url) => drop(etcd.add_learner(url).await?),
             Action::Promote(id) => etcd.promote(*id).await?,
             Action::MoveLeader(id) => etcd.move_leader(*id).await?,
-            Action::Remove(id) | Action::GiveUp(id) => etcd.remove(*id).await?,
+            Action::Remove(id) | Action::GiveUp(id) | Action::Replace(id) => etcd.remove(*id).await?,
         }
         self.connected.insert(url, etcd);
         Ok(())

@@ -7,6 +7,7 @@ use super::decide::{Action, Master, Removed, State, Step, decide, peer_url};
 use super::tests::{PATIENCE, ip, master, member};
 use seedling_components::etcd::BOOTSTRAP_MEMBER;
 use stateright::{Checker, Model, Property};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const BOOTSTRAP: usize = 0;
@@ -17,6 +18,8 @@ enum Host {
     Down,
     /// Its etcd waits to be on the list.
     Waits,
+    /// It waits, and its disk is a new one.
+    Empty,
     /// With the data of this member.
     Runs(u64),
 }
@@ -42,6 +45,8 @@ struct World {
     /// Members that answered at the look, and who led.
     seen: (Vec<u64>, u64),
     next_id: u64,
+    /// Members that had data.
+    ran: BTreeSet<u64>,
     failures: u8,
     /// What must never be.
     broken: Option<&'static str>,
@@ -51,6 +56,8 @@ struct World {
 enum Event {
     Fail(usize),
     Start(usize),
+    /// With a new disk.
+    StartEmpty(usize),
     Join(usize),
     PatienceOver(usize),
     Elect(u64),
@@ -73,6 +80,7 @@ impl World {
             plan: vec![],
             seen: (vec![], 0),
             next_id: 2,
+            ran: [1].into(),
             failures: 0,
             broken: None,
         }
@@ -125,6 +133,7 @@ impl World {
             members: members.collect(),
             silent: silent.collect(),
             leader: self.leader,
+            lost: self.seats.iter().filter(|s| self.is_lost(s)).map(|s| s.id).collect(),
             masters: masters.collect(),
             bootstrap_complete: self.complete,
             patience: PATIENCE,
@@ -186,7 +195,7 @@ impl World {
                 }
                 self.leader = *id;
             }
-            Action::Remove(id) | Action::GiveUp(id) => {
+            Action::Remove(id) | Action::GiveUp(id) | Action::Replace(id) => {
                 self.demand(*id != self.leader, "the leader was removed");
                 let Some(seat) = self.seats.iter().find(|s| s.id == *id).copied() else { return false };
                 self.seats.retain(|s| s.id != *id);
@@ -194,7 +203,7 @@ impl World {
                 if seat.host == BOOTSTRAP {
                     self.demand(self.complete, "bootstrap left before it was complete");
                     self.demand(self.voters().count() >= 2, "one master was left alone");
-                } else {
+                } else if !matches!(action, Action::Replace(_)) {
                     // A member that finds itself removed ends, and is started again.
                     let ended = self.hosts[seat.host] == Host::Runs(*id);
                     self.removed[seat.host] = Some(ended);
@@ -215,8 +224,15 @@ impl World {
         }
     }
 
+    /// It has run, and its machine has nothing of what it agreed to.
+    fn is_lost(&self, seat: &Seat) -> bool {
+        self.hosts[seat.host] == Host::Empty && self.ran.contains(&seat.id)
+    }
     fn join(&mut self, host: usize) {
         if let Some(id) = self.seat_of(host).map(|s| s.id) {
+            let forgets = self.hosts[host] == Host::Empty && self.ran.contains(&id);
+            self.demand(!forgets, "a member votes that has forgotten what it agreed to");
+            self.ran.insert(id);
             self.hosts[host] = Host::Runs(id);
             self.over[host] = false;
         }
@@ -280,8 +296,14 @@ impl Model for Growth {
             match world.hosts[host] {
                 Host::Down if host != BOOTSTRAP || world.seat_of(host).is_some() => {
                     events.push(Event::Start(host));
+                    if host != BOOTSTRAP && world.seat_of(host).is_some_and(|s| world.ran.contains(&s.id)) {
+                        events.push(Event::StartEmpty(host));
+                    }
                 }
                 Host::Waits if world.seat_of(host).is_some() => events.push(Event::Join(host)),
+                Host::Empty if world.seat_of(host).is_some_and(|s| !world.is_lost(s)) => {
+                    events.push(Event::Join(host))
+                }
                 _ => {}
             }
             if world.hosts[host] != Host::Down && world.failures < self.failures {
@@ -312,6 +334,10 @@ impl Model for Growth {
                 next.failures += 1;
             }
             Event::Start(host) => next.start(host),
+            Event::StartEmpty(host) => {
+                next.start(host);
+                next.hosts[host] = Host::Empty;
+            }
             Event::Join(host) => next.join(host),
             Event::PatienceOver(host) => next.over[host] = true,
             Event::Elect(id) => next.leader = id,

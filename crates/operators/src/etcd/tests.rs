@@ -104,6 +104,21 @@ fn bootstrap_leaves_last_and_without_the_lead() {
 }
 
 #[test]
+fn a_member_without_its_data_is_replaced_if_the_others_can_do_without() {
+    let mut state = without(grown(2, true), 1);
+    state.lost = [4].into();
+    assert_eq!(decide(&state), [], "it answers: somebody is wrong");
+    silence(&mut state, 4, SHORT);
+    assert_eq!(decide(&state), [Action::Replace(4)], "without any patience: its machine waits");
+    let mut weak = state.clone();
+    silence(&mut weak, 3, SHORT);
+    assert_eq!(decide(&weak), [], "it takes two to agree on it");
+    // It is no member any more: it is added as another one.
+    let state = without(state, 4);
+    assert_eq!(decide(&state), [Action::AddLearner(peer_url(ip(13)))]);
+}
+
+#[test]
 fn a_learner_that_never_starts_is_removed_and_named() {
     let mut state = grown(2, true);
     state.members[3] = member(4, "", 13, true);
