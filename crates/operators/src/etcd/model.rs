@@ -224,6 +224,9 @@ impl World {
         }
     }
 
+    fn waits(&self, host: usize) -> bool {
+        matches!(self.hosts[host], Host::Waits | Host::Empty)
+    }
     /// It has run, and its machine has nothing of what it agreed to.
     fn is_lost(&self, seat: &Seat) -> bool {
         self.hosts[seat.host] == Host::Empty && self.ran.contains(&seat.id)
@@ -254,13 +257,14 @@ impl World {
                 world.leader = heir.unwrap_or_default();
             }
             for host in 1..HOSTS {
-                if world.hosts[host] == Host::Waits {
+                let lost = world.seat_of(host).is_some_and(|s| world.is_lost(s));
+                if world.waits(host) && !lost {
                     world.join(host);
                 }
                 world.over[host] = !world.is_well(host);
                 // Whoever waits and is not let in is restarted one day.
-                if world.hosts[host] == Host::Waits && world.removed[host] == Some(false) {
-                    world.start(host);
+                if world.waits(host) && world.removed[host] == Some(false) {
+                    world.removed[host] = Some(true);
                 }
             }
             world.look();
