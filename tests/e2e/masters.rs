@@ -1,7 +1,7 @@
 //! Trouble after the handoff: each master killed and brought back, a revision rolled while its operator is killed.
 
 use crate::{Suite, handoff};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, judge, run, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +16,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     ] {
         suite.check(check, || survives(lab, node));
     }
+    suite.check("a_master_comes_back_on_a_new_disk", || reinstalled(lab, "master-1"));
     suite.check("revision_2_rolls_one_node_at_a_time_while_its_operator_is_killed", || roll(lab));
     suite.check("an_installer_that_never_starts_is_made_again", || never_started(lab));
     suite.check("a_deleted_daemon_set_comes_back", || {
@@ -32,6 +33,22 @@ fn survives(lab: &Lab, node: &str) -> Result<()> {
     let answered = answers_without(lab, node);
     run(&mut lab.lab(&["power", node, "on"]))?;
     answered?;
+    whole(lab)
+}
+
+/// Its member has forgotten what it agreed to: another one takes its place.
+fn reinstalled(lab: &Lab, node: &str) -> Result<()> {
+    let member = || -> Result<String> {
+        let list =
+            lab.shell("master-0", "crictl exec $(crictl ps -q --name '^etcd$') etcdctl member list")?;
+        let line = list.lines().find(|line| line.contains(&format!(" {node},"))).map(str::to_string);
+        line.with_context(|| format!("{node} is no member:\n{list}"))
+    };
+    let before = member()?;
+    run(&mut lab.lab(&["reinstall", node]))?;
+    wait("another member", WHOLE_AGAIN, || {
+        Ok(member()?.split(',').next().filter(|id| !before.starts_with(id)).map(drop))
+    })?;
     whole(lab)
 }
 
