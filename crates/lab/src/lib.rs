@@ -8,6 +8,7 @@ pub mod boot_chain;
 pub mod chaos;
 mod down;
 mod helper;
+pub mod history;
 pub mod members;
 pub mod preflight;
 pub mod probe;

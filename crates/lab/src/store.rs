@@ -197,6 +197,10 @@ impl Lab {
     pub(crate) fn helper_ready(&self) -> PathBuf {
         self.dir.join("helper.ready")
     }
+    /// Every operation of the prober's rivals, when no order explains them.
+    pub fn probe_history(&self) -> PathBuf {
+        self.dir.join("probe-history.json")
+    }
     /// The admin's kubeconfig for use outside the lab: it goes through the loopback forward.
     pub fn kubeconfig(&self) -> PathBuf {
         self.record.spec.assets.join("auth/kubeconfig.lab")

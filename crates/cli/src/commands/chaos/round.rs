@@ -41,6 +41,12 @@ pub struct Outcome {
     pub acknowledged: usize,
     pub stale: usize,
     pub lost: usize,
+    /// On objects that several clients write to: operations, those of which nobody knows whether they happened, objects that were
+    /// judged, and those whose answers no order explains.
+    pub operations: usize,
+    pub unknown: usize,
+    pub objects_judged: usize,
+    pub not_linearizable: usize,
 }
 
 /// Of the bring-up that is being struck.
@@ -77,7 +83,7 @@ impl Round<'_> {
                 Seen { not_grown: Some(last_words(&log)), report, one_cluster }
             }
         };
-        let explain = seen.not_grown.is_some() || took > SLOW;
+        let explain = seen.broken().is_some() || took > SLOW;
         if let (true, Some(lab)) = (explain, &lab) {
             evidence::keep(lab, |name| self.beside(&format!("round-{}-{name}", self.number))).await;
         }
@@ -114,6 +120,10 @@ impl Round<'_> {
             acknowledged: report.acknowledged,
             stale: report.stale.len(),
             lost: report.lost.len(),
+            operations: report.writes.operations,
+            unknown: report.writes.unknown,
+            objects_judged: report.writes.judged,
+            not_linearizable: report.writes.red.len(),
         }
     }
 
