@@ -1,7 +1,7 @@
 //! `up`: from nothing, or from what is left, to machines that are switched on.
 
 use crate::store::{Lab, Labs, Record};
-use crate::{LabError, LabSpec, all, at, helper, preflight, seed, sysctls};
+use crate::{LabError, LabSpec, all, at, chaos, helper, preflight, seed, sysctls};
 use futures::future::join_all;
 use seedling_machines::network::Network;
 use seedling_machines::{Machine, Progress, cgroup, image};
@@ -34,6 +34,10 @@ pub async fn up(
     };
     sysctls::take_over(&lab.dir).await?;
     cgroup::raise_share();
+    if lab.record.api.is_some() {
+        // Of a lab that was there before, and whose chaos was killed. A machine that has no namespace has no broken link either.
+        let _ = chaos::heal_links(&lab).await;
+    }
     let spec = &lab.record.spec;
     Network::of_lab(&spec.name).ensure_bridge(spec.helper, spec.network.prefix_len()).await?;
 

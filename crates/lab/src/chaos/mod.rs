@@ -5,12 +5,15 @@
 //! [`judge`] says from what was seen whether the cluster lost anything by it; a [`Tally`] whether the whole run proves anything.
 
 mod cases;
+mod links;
 mod step;
 mod strike;
 mod tally;
 mod verdict;
 
-pub use cases::{Case, Fault, Selection, Victim, cases, rounds};
+pub use cases::{Case, EVERYTHING, Fault, Selection, Victim, cases, rounds};
+pub(crate) use links::heal_links;
+pub use links::{HEALED, HELPER, Loss, MASTERS, Party, plan, rules};
 pub use step::{Progress, Step, When, steps};
 pub use strike::{Killed, LASTS, refusal, strike};
 pub use tally::{Tally, missed_at_most};

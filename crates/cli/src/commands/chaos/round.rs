@@ -135,6 +135,12 @@ impl Round<'_> {
         let output = File::create(log).with_context(|| log.display().to_string())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["lab", "up", "--probe", "--name", &self.args.name]);
+        command.args(["--masters", &self.args.masters.to_string()]);
+        if let Some(minutes) = self.args.patience {
+            let manifest = self.beside("patience.yaml");
+            std::fs::write(&manifest, patience(minutes))?;
+            command.arg("--manifest").arg(manifest);
+        }
         if self.cases.iter().any(|case| case.fault == chaos::Fault::FillDisk) {
             command.args(["--etcd-disk", ETCD_DISK_MIB]);
         }
@@ -185,12 +191,19 @@ impl Round<'_> {
             return Err("the bring-up ended before this step".into());
         }
         let lab = self.labs.open(&self.args.name).map_err(|e| e.to_string())?;
-        strike(&lab, case, self.args.lasts(), killed).await.map_err(|e| e.to_string())
+        strike(self.labs, &lab, case, self.args.lasts(), killed).await.map_err(|e| e.to_string())
     }
 
     fn beside(&self, name: &str) -> PathBuf {
         self.args.logs.join(name)
     }
+}
+
+fn patience(minutes: u32) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: bring-up, namespace: openshift-config}}\n\
+         data: {{patience-minutes: \"{minutes}\"}}\n"
+    )
 }
 
 fn say(outcome: &Outcome) {
