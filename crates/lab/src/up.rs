@@ -45,13 +45,13 @@ pub async fn up(
     let seed_store = spec.seed_store.as_deref();
     let prepared = join_all(machines.iter().map(async |machine| {
         machine.prepare().await?;
-        if let Some(mib) = spec.etcd_disk_mib {
-            machine.give_etcd_disk(mib).await?;
+        if let Some(store) = seed_store {
+            seed(store, &machine.dir.join("containerd")).await?;
         }
-        match seed_store {
-            Some(store) => seed(store, &machine.dir.join("containerd")).await,
-            None => Ok(()),
+        for (disk, mib) in spec.disks() {
+            machine.give_disk(disk, mib).await?;
         }
+        Ok::<_, LabError>(())
     }));
     let (api, prepared) = tokio::join!(helper::ensure(&lab, &options.helper_program), prepared);
     all(prepared)?;

@@ -95,7 +95,8 @@ macro_rules! words {
     };
 }
 words!(Victim: Bootkube, Kubelet, Etcd, Apiserver, Operator, Node, Helper, Everything);
-words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy);
+words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd,
+    FillLogs);
 
 pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
     let ChaosCommand::Handoff(args) = command;

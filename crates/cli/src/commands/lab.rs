@@ -13,6 +13,9 @@ use tokio::process::Command;
 
 /// Two segments of etcd's log are 128 MiB, made before there is anything in them.
 const ETCD_DISK_LEAST: i64 = 192;
+/// The release's images, unpacked, and what containers write.
+const CONTAINERD_DISK_LEAST: i64 = 3072;
+const LOG_DISK_LEAST: i64 = 16;
 
 /// `seedling lab up`
 #[derive(Args, Clone, Debug)]
@@ -43,6 +46,12 @@ pub struct UpArgs {
     /// Give etcd a disk of its own, of so many MiB, on every machine (as `chaos --fault fill-disk` needs it)
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
     pub etcd_disk: Option<u32>,
+    /// The same for containerd: images and containers
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(CONTAINERD_DISK_LEAST..))]
+    pub containerd_disk: Option<u32>,
+    /// The same for what pods say, /var/log/pods
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(LOG_DISK_LEAST..))]
+    pub log_disk: Option<u32>,
     /// Let the machine-config server answer whoever reaches it, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     pub open: bool,
@@ -279,6 +288,7 @@ pub async fn up_machines(
     spec.seed_store = seed_store.filter(|_| args.seed_images);
     spec.api_port = args.api_port;
     spec.etcd_disk_mib = args.etcd_disk;
+    (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
     let options = seedling_lab::Options::this_program()?;
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }

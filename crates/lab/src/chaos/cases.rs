@@ -40,6 +40,10 @@ pub enum Fault {
     Mute,
     /// A share of what is sent is lost, both ways.
     Lossy,
+    /// No room for images and containers.
+    FillContainerd,
+    /// No room for what pods say.
+    FillLogs,
 }
 
 impl Victim {
@@ -117,9 +121,9 @@ fn can_be_aimed_at(victim: Victim, step: &Step) -> bool {
 }
 
 impl Fault {
-    const ALL: [Fault; 9] = {
+    const ALL: [Fault; 11] = {
         use Fault::*;
-        [Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy]
+        [Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd, FillLogs]
     };
 
     pub fn as_str(self) -> &'static str {
@@ -133,6 +137,8 @@ impl Fault {
             Fault::Deaf => "deaf",
             Fault::Mute => "mute",
             Fault::Lossy => "lossy",
+            Fault::FillContainerd => "fill-containerd",
+            Fault::FillLogs => "fill-logs",
         }
     }
 }
@@ -373,6 +379,10 @@ mod tests {
         for (id, good) in [
             ("fill-disk.etcd.master-0@cb-bootstrap", true),
             ("fill-disk.kubelet.master-0@cb-bootstrap", false),
+            ("fill-containerd.node.master-0@cb-bootstrap", true),
+            ("fill-containerd.etcd.master-0@cb-bootstrap", false),
+            ("fill-logs.node.bootstrap@cb-bootstrap", true),
+            ("fill-logs.kubelet.bootstrap@cb-bootstrap", false),
             ("slow-disk.node.master-0@cb-bootstrap", true),
             ("slow-disk.etcd.master-0@cb-bootstrap", false),
             ("cut-network.etcd.master-0@cb-bootstrap", false),

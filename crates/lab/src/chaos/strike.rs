@@ -6,7 +6,7 @@ use crate::power::{self, Circuit};
 use crate::{Lab, LabError, Labs, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use seedling_machines::Machine;
+use seedling_machines::{Disk, Machine};
 use seedling_steps::{Condition, Probe, wait_for};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,6 +24,9 @@ pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
     match (fault, victim) {
         (Fault::FillDisk, victim) if victim != Victim::Etcd => Some(
             "fill-disk strikes etcd, which gets a disk of its own for it: use it with --victim etcd; the rest of a lab machine's disk is part of yours",
+        ),
+        (Fault::FillContainerd | Fault::FillLogs, victim) if victim != Victim::Node => Some(
+            "this fills a disk that machines get for it: use it with --victim node; the rest of a lab machine's disk is part of yours",
         ),
         (Fault::SlowDisk, victim) if victim != Victim::Node => {
             Some("slow-disk strikes a machine: use it with --victim node")
@@ -102,13 +105,9 @@ pub async fn strike(
             machine()?.plug(true).await?;
             Ok(format!("{on} was cut off for {lasts:?}"))
         }
-        (_, Fault::FillDisk) => {
-            let filled = machine()?.fill_etcd_disk(true).await;
-            for_a_while(&filled, lasts).await;
-            machine()?.fill_etcd_disk(false).await?;
-            filled?;
-            Ok(format!("etcd's disk on {on} was full for {lasts:?}"))
-        }
+        (_, Fault::FillDisk) => fill(&machine()?, Disk::Etcd, lasts).await,
+        (_, Fault::FillContainerd) => fill(&machine()?, Disk::Containerd, lasts).await,
+        (_, Fault::FillLogs) => fill(&machine()?, Disk::PodLogs, lasts).await,
         (_, Fault::SlowDisk) => {
             let slowed = machine()?.slow_disk(true);
             for_a_while(&slowed, lasts).await;
@@ -129,6 +128,14 @@ pub async fn strike(
             Ok(format!("killed at {}", lab.stages().at(crate::probe::now())))
         }
     }
+}
+
+async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String, LabError> {
+    let filled = machine.fill_disk(disk, true).await;
+    for_a_while(&filled, lasts).await;
+    machine.fill_disk(disk, false).await?;
+    filled?;
+    Ok(format!("{} on {} was full for {lasts:?}", disk.path(), machine.name))
 }
 
 /// What could be done only in part is undone at once.

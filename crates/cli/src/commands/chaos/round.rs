@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use seedling_lab::chaos::{self, Case, Killed, Progress, Seen, Step, Verdict, judge, strike};
 use seedling_lab::{Lab, Labs, members};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,8 +20,15 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A bring-up that takes longer has waited for something besides what was struck.
 const SLOW: Duration = Duration::from_secs(150);
 
-/// Of a disk that is to be filled: room for a cluster that has just grown.
-const ETCD_DISK_MIB: &str = "256";
+/// The disk that is to be filled: room for a cluster that has just grown.
+fn disk_for(fault: chaos::Fault) -> &'static [&'static str] {
+    match fault {
+        chaos::Fault::FillDisk => &["--etcd-disk", "256"],
+        chaos::Fault::FillContainerd => &["--containerd-disk", "4096"],
+        chaos::Fault::FillLogs => &["--log-disk", "64"],
+        _ => &[],
+    }
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -141,9 +149,8 @@ impl Round<'_> {
             std::fs::write(&manifest, patience(minutes))?;
             command.arg("--manifest").arg(manifest);
         }
-        if self.cases.iter().any(|case| case.fault == chaos::Fault::FillDisk) {
-            command.args(["--etcd-disk", ETCD_DISK_MIB]);
-        }
+        let disks: BTreeSet<_> = self.cases.iter().map(|case| disk_for(case.fault)).collect();
+        command.args(disks.into_iter().flatten());
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
         Ok(command.spawn()?)
     }
