@@ -35,8 +35,7 @@ pub async fn up(
     sysctls::take_over(&lab.dir).await?;
     cgroup::raise_share();
     if lab.record.api.is_some() {
-        // Of a lab that was there before, and whose chaos was killed. A machine that has no namespace has no broken link either.
-        let _ = chaos::heal_links(&lab).await;
+        chaos::heal(&lab).await;
     }
     let spec = &lab.record.spec;
     Network::of_lab(&spec.name).ensure_bridge(spec.helper, spec.network.prefix_len()).await?;

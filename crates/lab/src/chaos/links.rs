@@ -115,7 +115,7 @@ pub(super) async fn break_links(
 }
 
 /// All links of a lab, whoever broke them.
-pub(crate) async fn heal_links(lab: &Lab) -> Result<(), LabError> {
+pub(super) async fn heal_links(lab: &Lab) -> Result<(), LabError> {
     let network = Network::of_lab(lab.name());
     let nodes = lab.record.spec.inventory.hosts.iter().map(|host| Some(host.name.as_str()));
     let healed = nodes.chain([None]).map(async |node| Ok(network.load_rules(node, HEALED).await?));

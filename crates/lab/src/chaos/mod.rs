@@ -12,9 +12,9 @@ mod tally;
 mod verdict;
 
 pub use cases::{Case, EVERYTHING, Fault, Selection, Victim, cases, rounds};
-pub(crate) use links::heal_links;
 pub use links::{HEALED, HELPER, Loss, MASTERS, Party, plan, rules};
 pub use step::{Progress, Step, When, steps};
+pub(crate) use strike::heal;
 pub use strike::{Killed, LASTS, refusal, strike};
 pub use tally::{Tally, missed_at_most};
 pub use verdict::{Seen, Verdict, judge};

@@ -138,6 +138,17 @@ async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String, 
     Ok(format!("{} on {} was full for {lasts:?}", disk.path(), machine.name))
 }
 
+/// What a chaos that was killed may have left. What is off has nothing that could be healed, or is made anew when it boots.
+pub(crate) async fn heal(lab: &Lab) {
+    let _ = heal_links(lab).await;
+    for machine in lab.machines() {
+        let _ = machine.slow_disk(false);
+        for (disk, _) in lab.record.spec.disks() {
+            let _ = machine.fill_disk(disk, false).await;
+        }
+    }
+}
+
 /// What could be done only in part is undone at once.
 async fn for_a_while<T, E>(done: &Result<T, E>, lasts: Duration) {
     if done.is_ok() {
