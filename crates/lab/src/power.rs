@@ -33,6 +33,15 @@ impl Circuit {
         serde_json::from_slice(&std::fs::read(file(lab)).ok()?).ok()
     }
 
+    /// A second cut finds machines off that the first one has switched off.
+    fn and(mut self, before: Option<Self>) -> Self {
+        let Some(before) = before else { return self };
+        self.nodes.extend(before.nodes);
+        self.nodes.sort();
+        self.nodes.dedup();
+        Self { helper: self.helper || before.helper, ..self }
+    }
+
     /// What is still off when some of it was switched on.
     fn without(self, on: &Self) -> Option<Self> {
         let nodes: Vec<_> = self.nodes.into_iter().filter(|node| !on.nodes.contains(node)).collect();
@@ -63,7 +72,7 @@ pub async fn cut(lab: &Lab, circuit: &Circuit) -> Result<Circuit, LabError> {
         .map(|(machine, seen)| (machine, seen.pid))
         .unzip();
     let was_on = Circuit { nodes: machines.iter().map(|m| m.name.clone()).collect(), ..circuit.clone() };
-    remember(lab, &was_on)?;
+    remember(lab, &was_on.clone().and(Circuit::cut(lab)))?;
     let config = lab.helper_config();
     let commands = if circuit.helper { &helper::commands(&config)[..] } else { &[] };
     let helpers: Vec<_> = commands.iter().flat_map(|arguments| processes::find(arguments)).collect();
@@ -111,5 +120,8 @@ mod tests {
         assert_eq!(all().without(&of(&["master-0"], false)), Some(of(&["bootstrap"], true)));
         assert_eq!(all().without(&of(&[], true)), Some(of(&["bootstrap", "master-0"], false)));
         assert_eq!(of(&["master-0"], false).without(&all()), None);
+        assert_eq!(of(&[], false).and(Some(all())), all(), "cut twice, and nothing was on any more");
+        assert_eq!(of(&["master-0"], true).and(Some(of(&["bootstrap"], false))), all());
+        assert_eq!(all().and(None), all());
     }
 }

@@ -136,7 +136,7 @@ pub enum LabCommand {
     Power {
         #[command(flatten)]
         lab: Name,
-        #[arg(required = true, value_name = "NODE on|off|kill, cut|on [NODE]")]
+        #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
 }

@@ -4,8 +4,8 @@
 use super::{Action, Operation, State};
 use std::collections::HashSet;
 
-/// So many different moments are looked at: seconds, and some hundred megabytes, at most.
-pub const STEPS: usize = 1_000_000;
+/// So many different moments are looked at: a second or two, and a hundred megabytes, at most.
+pub const STEPS: usize = 300_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
