@@ -14,9 +14,10 @@ fn prober() -> probe::Report {
     let failure =
         json!({"unixMillis": 1, "second": 0.1, "tookMillis": 5, "verb": "get", "error": "x", "stage": ""});
     let mut report = json!({"seconds": 30.0, "requests": {"create": 600}, "slowest": {}, "acknowledged": 600, "demanded": 60,
-        "resent": 2, "stale": [], "lost": [], "unwatched": [], "failures": [failure], "windows": [], "clusters": ["a"]});
+        "resent": 2, "stale": [], "lost": [], "unwatched": [], "failures": [failure], "windows": [], "clusters": ["a"],
+        "writes": {"operations": 500, "unknown": 2, "keys": 80, "judged": 80, "red": []}});
     // A field that is missing is not a field that is empty.
-    for key in ["lost", "stale", "failures", "clusters", "acknowledged", "demanded"] {
+    for key in ["lost", "stale", "failures", "clusters", "acknowledged", "demanded", "writes"] {
         let mut without = report.clone();
         without.as_object_mut().and_then(|r| r.remove(key));
         assert!(serde_json::from_value::<probe::Report>(without).is_err(), "{key}");

@@ -79,6 +79,7 @@ mod tests {
             requests: [("create".to_string(), 500)].into(),
             failures: vec![failure; failures],
             clusters: ["a".to_string()].into(),
+            writes: seedling_lab::history::Writes { operations: 1, keys: 1, judged: 1, ..Default::default() },
             ..probe::Report::default()
         }
     }

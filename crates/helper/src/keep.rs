@@ -1,14 +1,15 @@
-//! `seedling helper keep`: the parent of a lab's helper. It does nothing but start it again when it dies, with the listening sockets
-//! that both were given, so that whoever connects meanwhile waits and is not refused. On a real machine systemd does this.
+//! `seedling helper keep`: the parent of a lab's helper. It does nothing but start it again when it dies or falls silent, with the
+//! listening sockets that both were given, so that whoever connects meanwhile waits and is not refused. On a real machine systemd does this.
 
 use crate::supervise::pause;
-use crate::{HelperError, load};
+use crate::{HelperError, heart, load};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use tokio::process::Command;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
@@ -20,15 +21,15 @@ pub async fn keep(program: &Path, config: &Path) -> Result<(), HelperError> {
     let mut after: Option<String> = None;
     loop {
         let began = Instant::now();
-        let mut command = Command::new(program);
-        command.args(["helper", "run", "--config"]).arg(config).stdin(Stdio::null());
-        if let Some(reason) = &after {
-            command.arg("--after").arg(reason);
-        }
         let failed = |source| HelperError::Write { path: program.into(), source };
-        let mut child = command.spawn().map_err(failed)?;
-        let end = tokio::select! {
-            end = child.wait() => end.map_err(failed)?,
+        let (mut child, beats) = start(program, config, after.as_deref()).map_err(failed)?;
+        let (end, silent) = tokio::select! {
+            end = child.wait() => (end.map_err(failed)?, None),
+            silent = heart::silence(&beats) => {
+                // One that is stopped hears no other signal.
+                let _ = child.start_kill();
+                (child.wait().await.map_err(failed)?, Some(silent))
+            }
             _ = term.recv() => {
                 if let Some(pid) = child.id().and_then(|pid| pid.try_into().ok()) {
                     let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
@@ -37,7 +38,7 @@ pub async fn keep(program: &Path, config: &Path) -> Result<(), HelperError> {
                 return Ok(());
             }
         };
-        let reason = last_words(end);
+        let reason = silent.unwrap_or_else(|| last_words(end));
         if after.is_none() && !ready.exists() && !end.success() {
             return Err(HelperError::Ended(reason));
         }
@@ -50,6 +51,18 @@ pub async fn keep(program: &Path, config: &Path) -> Result<(), HelperError> {
             _ = term.recv() => return Ok(()),
         }
     }
+}
+
+/// And the pipe on which its heart beats.
+fn start(program: &Path, config: &Path, after: Option<&str>) -> std::io::Result<(Child, pipe::Receiver)> {
+    let (beats, heart) = std::io::pipe()?;
+    let mut command = Command::new(program);
+    command.args(["helper", "run", "--config"]).arg(config);
+    if let Some(reason) = after {
+        command.arg("--after").arg(reason);
+    }
+    let child = command.arg("--beat").stdin(Stdio::from(heart)).spawn()?;
+    Ok((child, pipe::Receiver::from_owned_fd(beats.into())?))
 }
 
 fn last_words(end: ExitStatus) -> String {
@@ -92,7 +105,35 @@ mod tests {
         };
         tokio::time::timeout(Duration::from_secs(10), three).await.unwrap();
         keeper.abort();
-        assert_eq!(lines(), " \n--after killed by signal 9\n--after killed by signal 9\n");
+        assert_eq!(lines(), "--beat \n--after killed by signal 9\n--after killed by signal 9\n");
+    }
+
+    /// A program in the helper's place whose heart beats once, and which then stops itself, as SIGSTOP from outside would.
+    #[tokio::test]
+    async fn a_stopped_helper_is_noticed_and_started_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (program, config, said) = (at("program"), at("helper.yaml"), at("said"));
+        let mut yaml = crate::testing::config();
+        yaml.ready_file = at("ready");
+        std::fs::write(&config, serde_json::to_vec(&yaml).unwrap()).unwrap();
+        let script = format!(
+            "#!/bin/sh\necho \"$5 $6\" >> {0}; touch {1}; printf . >&0\n[ $(wc -l < {0}) -gt 1 ] || kill -STOP $$\nexec sleep 1\n",
+            said.display(),
+            at("ready").display()
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let keeper = tokio::spawn(async move { keep(&program, &config).await });
+        let lines = || std::fs::read_to_string(&said).unwrap_or_default();
+        let twice = async {
+            while lines().lines().count() < 2 {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), twice).await.unwrap();
+        keeper.abort();
+        assert_eq!(lines(), "--beat \n--after was silent for 10 s\n");
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ pub mod dns;
 pub mod doors;
 mod events;
 mod forward;
+mod heart;
 pub mod http;
 mod keep;
 pub mod lb;
@@ -23,6 +24,7 @@ mod testing;
 
 use doors::Doors;
 use events::EventLog;
+pub use heart::beat;
 pub use keep::keep;
 use limits::Limits;
 use seedling_types::HelperConfig;

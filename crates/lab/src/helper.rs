@@ -137,7 +137,7 @@ fn authorities(kubeconfig: &str, pointer: &str) -> Option<String> {
 
 /// Asks it to end, and insists. First whoever would start it again, which hands on the wish.
 pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
-    for arguments in [arguments(KEEPER, config), arguments(HELPER, config)] {
+    for arguments in commands(config) {
         if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
             processes::end(&arguments, Signal::SIGKILL).await?;
         }
@@ -151,6 +151,11 @@ pub(crate) fn find(config: &Path) -> Vec<Process> {
     processes::find(&arguments(HELPER, config))
 }
 
+/// What would start it again, and the helper.
+pub(crate) fn commands(config: &Path) -> [[&OsStr; 4]; 2] {
+    [arguments(KEEPER, config), arguments(HELPER, config)]
+}
+
 fn arguments<'a>(verb: &'a str, config: &'a Path) -> [&'a OsStr; 4] {
     ["helper".as_ref(), verb.as_ref(), "--config".as_ref(), config.as_os_str()]
 }
@@ -161,7 +166,7 @@ fn last_words(log: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-fn remove_if_there(path: &Path) -> Result<(), LabError> {
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), LabError> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(path, Err(e)),
         _ => Ok(()),

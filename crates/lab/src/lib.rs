@@ -8,7 +8,9 @@ pub mod boot_chain;
 pub mod chaos;
 mod down;
 mod helper;
+pub mod history;
 pub mod members;
+pub mod power;
 pub mod preflight;
 pub mod probe;
 mod processes;
@@ -49,6 +51,8 @@ pub enum LabError {
     Unreadable { path: PathBuf, message: String },
     #[error("cannot listen on 127.0.0.1:{port} for the API: {source}")]
     Port { port: u16, source: std::io::Error },
+    #[error("{0}")]
+    Strike(String),
     #[error("the helper ended at once: {0}")]
     Helper(String),
     #[error(transparent)]

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use ipnet::Ipv4Net;
+use seedling_machines::Disk;
 use seedling_types::{ClusterDomain, Host, Inventory, Role};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -33,6 +34,11 @@ pub struct LabSpec {
     pub api_port: u16,
     /// etcd's own disk on every machine; without it, etcd writes where everything does.
     pub etcd_disk_mib: Option<u32>,
+    /// The same for containerd, and for what pods say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerd_disk_mib: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_disk_mib: Option<u32>,
 }
 
 impl LabSpec {
@@ -55,7 +61,19 @@ impl LabSpec {
             seed_store: None,
             api_port: 0,
             etcd_disk_mib: None,
+            containerd_disk_mib: None,
+            log_disk_mib: None,
         })
+    }
+
+    /// Every machine's own, and their sizes.
+    pub(crate) fn disks(&self) -> impl Iterator<Item = (Disk, u32)> {
+        let disks = [
+            (Disk::Etcd, self.etcd_disk_mib),
+            (Disk::Containerd, self.containerd_disk_mib),
+            (Disk::PodLogs, self.log_disk_mib),
+        ];
+        disks.into_iter().filter_map(|(disk, mib)| Some((disk, mib?)))
     }
 
     /// Whether a lab made from `self` is the lab `other` describes: same machines on the same network.

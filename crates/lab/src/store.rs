@@ -166,17 +166,24 @@ impl Lab {
         Ok(machine.switch_on().await?)
     }
 
-    /// Cuts a machine off and gives it a new disk, as it had its first one.
+    /// Its disks and its network card, as they are before the first boot. Done again, it changes nothing.
+    pub(crate) async fn prepare(&self, machine: &Machine) -> Result<(), LabError> {
+        let spec = &self.record.spec;
+        machine.prepare().await?;
+        if let Some(store) = &spec.seed_store {
+            seed(store, &machine.dir.join("containerd")).await?;
+        }
+        for (disk, mib) in spec.disks() {
+            machine.give_disk(disk, mib).await?;
+        }
+        Ok(())
+    }
+
+    /// Cuts a machine off and gives it new disks.
     pub async fn new_disk(&self, node: &str) -> Result<(), LabError> {
-        let (machine, spec) = (self.machine(node)?, &self.record.spec);
-        machine.new_disk().await?;
-        if let Some(mib) = spec.etcd_disk_mib {
-            machine.give_etcd_disk(mib).await?;
-        }
-        match &spec.seed_store {
-            Some(store) => seed(store, &machine.dir.join("containerd")).await,
-            None => Ok(()),
-        }
+        let machine = self.machine(node)?;
+        machine.throw_disks_away().await?;
+        self.prepare(&machine).await
     }
 
     pub fn machines(&self) -> Vec<Machine> {
@@ -209,6 +216,10 @@ impl Lab {
     }
     pub(crate) fn helper_ready(&self) -> PathBuf {
         self.dir.join("helper.ready")
+    }
+    /// Every operation of the prober's rivals, when no order explains them.
+    pub fn probe_history(&self) -> PathBuf {
+        self.dir.join("probe-history.json")
     }
     /// The admin's kubeconfig for use outside the lab: it goes through the loopback forward.
     pub fn kubeconfig(&self) -> PathBuf {

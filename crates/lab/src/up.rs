@@ -1,7 +1,7 @@
 //! `up`: from nothing, or from what is left, to machines that are switched on.
 
 use crate::store::{Lab, Labs, Record};
-use crate::{LabError, LabSpec, all, at, helper, preflight, seed, sysctls};
+use crate::{LabError, LabSpec, all, at, chaos, helper, preflight, sysctls};
 use futures::future::join_all;
 use seedling_machines::network::Network;
 use seedling_machines::{Machine, Progress, cgroup, image};
@@ -34,21 +34,14 @@ pub async fn up(
     };
     sysctls::take_over(&lab.dir).await?;
     cgroup::raise_share();
+    if lab.record.api.is_some() {
+        chaos::heal(&lab).await;
+    }
     let spec = &lab.record.spec;
     Network::of_lab(&spec.name).ensure_bridge(spec.helper, spec.network.prefix_len()).await?;
 
     let machines = lab.machines();
-    let seed_store = spec.seed_store.as_deref();
-    let prepared = join_all(machines.iter().map(async |machine| {
-        machine.prepare().await?;
-        if let Some(mib) = spec.etcd_disk_mib {
-            machine.give_etcd_disk(mib).await?;
-        }
-        match seed_store {
-            Some(store) => seed(store, &machine.dir.join("containerd")).await,
-            None => Ok(()),
-        }
-    }));
+    let prepared = join_all(machines.iter().map(|machine| lab.prepare(machine)));
     let (api, prepared) = tokio::join!(helper::ensure(&lab, &options.helper_program), prepared);
     all(prepared)?;
     lab.record.api = Some(api?);

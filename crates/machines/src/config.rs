@@ -1,6 +1,7 @@
 //! The OCI runtime config of a container machine: what makes a systemd in runc believe it has a machine of its own.
 
 use crate::confine;
+use crate::disk::Disk;
 use crate::network::namespace_path;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -20,6 +21,8 @@ pub struct Parts<'a> {
     pub capabilities: &'a [&'static str],
     /// How many machines share what this one has.
     pub sharing: usize,
+    /// Whether what pods say has a disk of its own.
+    pub pod_logs: bool,
 }
 
 pub fn oci(parts: &Parts) -> Value {
@@ -40,7 +43,7 @@ pub fn oci(parts: &Parts) -> Value {
             // no rlimits: raising them needs CAP_SYS_RESOURCE, which not every machine gives
             "noNewPrivileges": false,
         },
-        "mounts": mounts(parts.dir),
+        "mounts": mounts(parts.dir, parts.pod_logs),
         "linux": {
             "cgroupsPath": parts.cgroup,
             "rootfsPropagation": "shared", // what kubelet and containerd mount must reach their containers
@@ -61,7 +64,7 @@ pub fn oci(parts: &Parts) -> Value {
     })
 }
 
-fn mounts(dir: &Path) -> Vec<Value> {
+fn mounts(dir: &Path, pod_logs: bool) -> Vec<Value> {
     let tmpfs = |to: &str, options: &[&str]| json!({ "destination": to, "type": "tmpfs", "source": "tmpfs", "options": options });
     let kernel = |to: &str, kind: &str, options: &[&str]| json!({ "destination": to, "type": kind, "source": kind, "options": options });
     let mut mounts = vec![
@@ -81,7 +84,8 @@ fn mounts(dir: &Path) -> Vec<Value> {
         tmpfs("/tmp", &["nosuid", "nodev", "mode=1777"]),
     ];
     mounts.extend(confine::WHOLE.iter().map(|(to, kind)| kernel(to, kind, &["nosuid", "noexec", "nodev"])));
-    mounts.extend(OWN_DIRECTORIES.iter().map(|(from, to)| {
+    let logs = (Disk::PodLogs.directory(), Disk::PodLogs.path());
+    mounts.extend(OWN_DIRECTORIES.iter().chain(pod_logs.then_some(&logs)).map(|(from, to)| {
         json!({ "destination": to, "type": "bind", "source": dir.join(from), "options": ["rbind", "rw"] })
     }));
     mounts
@@ -160,6 +164,7 @@ mod tests {
             cgroup: "/seedling/a/m",
             capabilities: &[],
             sharing: 3,
+            pod_logs: false,
         };
         let config = oci(&parts);
         assert_eq!(config["linux"]["namespaces"][5]["path"], "/run/netns/seedling-a-m");
@@ -167,6 +172,12 @@ mod tests {
         assert_eq!(config["process"]["env"][4], "SHARING=3");
         let sources: Vec<_> =
             config["mounts"].as_array().into_iter().flatten().filter_map(|m| m["source"].as_str()).collect();
-        assert!(sources.contains(&"/n/etcd"));
+        assert!(sources.contains(&"/n/etcd") && !sources.contains(&"/n/pod-logs"));
+        let config = oci(&Parts { pod_logs: true, ..parts });
+        let last = config["mounts"].as_array().and_then(|mounts| mounts.last());
+        assert_eq!(
+            last.map(|m| (&m["source"], &m["destination"])),
+            Some((&json!("/n/pod-logs"), &json!("/var/log/pods")))
+        );
     }
 }

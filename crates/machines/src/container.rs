@@ -2,7 +2,7 @@
 
 use crate::cgroup::{self, Usage};
 use crate::config::{self, OWN_DIRECTORIES, Parts};
-use crate::disk;
+use crate::disk::{self, Disk};
 use crate::image::remove_tree;
 use crate::network::Network;
 use crate::run::{MachineError, at, finish, run};
@@ -145,18 +145,18 @@ impl Machine {
         self.runc(&["pause", &self.name]).await.map(drop)
     }
 
-    /// Cuts it off and gives it a new disk: nothing that was on the old one is left.
-    pub async fn new_disk(&self) -> Result<(), MachineError> {
+    /// Cuts it off; nothing of what it had written is left. It can be prepared anew.
+    pub async fn throw_disks_away(&self) -> Result<(), MachineError> {
         self.cut_off().await?;
         let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
-        for name in ["upper", "work"].into_iter().chain(own) {
+        for name in ["upper", "work", Disk::PodLogs.directory()].into_iter().chain(own) {
             remove_tree(&self.dir.join(name))?;
             let image = self.dir.join(name).with_extension(disk::IMAGE);
             if image.exists() {
                 at(&image, fs::remove_file(&image))?;
             }
         }
-        self.prepare().await
+        Ok(())
     }
 
     /// Pulls its network cable, or puts it back.
@@ -164,18 +164,24 @@ impl Machine {
         Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await
     }
 
-    /// Gives etcd a disk of its own, of so many MiB, from the next boot on.
-    pub async fn give_etcd_disk(&self, mib: u32) -> Result<(), MachineError> {
-        disk::make(&self.dir.join("etcd"), mib).await
+    /// Gives a directory a disk of its own, of so many MiB, from the next boot on.
+    pub async fn give_disk(&self, disk: Disk, mib: u32) -> Result<(), MachineError> {
+        let directory = self.dir.join(disk.directory());
+        at(&directory, fs::create_dir_all(&directory))?;
+        disk::make(&directory, mib).await
     }
 
-    /// Leaves no room on etcd's own disk, or gives it back.
-    pub async fn fill_etcd_disk(&self, full: bool) -> Result<(), MachineError> {
-        let data = "/var/lib/etcd";
-        if !self.dir.join("etcd").with_extension(disk::IMAGE).exists() {
+    fn has_disk(&self, disk: Disk) -> bool {
+        self.dir.join(disk.directory()).with_extension(disk::IMAGE).exists()
+    }
+
+    /// Leaves no room on one of its own disks, or gives it back.
+    pub async fn fill_disk(&self, disk: Disk, full: bool) -> Result<(), MachineError> {
+        let data = disk.path();
+        if !self.has_disk(disk) {
             let none =
-                std::io::Error::other("etcd has no disk of its own here; filling this one would fill yours");
-            return at(&self.dir, Err(none));
+                format!("{data} has no disk of its own on {}; filling this one would fill yours", self.name);
+            return at(&self.dir, Err(std::io::Error::other(none)));
         }
         match full {
             true => self.exec_output(&["sh", "-c", FILL, "sh", data]).await.map(drop),
@@ -287,6 +293,7 @@ impl Machine {
             cgroup: &self.cgroup(),
             capabilities: &capabilities,
             sharing: self.sharing,
+            pod_logs: self.has_disk(Disk::PodLogs),
         };
         let path = self.dir.join("config.json");
         at(&path, fs::write(&path, config::oci(&parts).to_string()))

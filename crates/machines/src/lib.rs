@@ -14,4 +14,5 @@ pub mod network;
 mod run;
 
 pub use container::{Inspection, Machine, Power};
+pub use disk::Disk;
 pub use run::{MachineError, Progress};

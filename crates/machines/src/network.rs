@@ -71,6 +71,13 @@ impl Network {
         run("ip", ["-n", &self.namespace(), "link", "set", &port_name(node, mac), state]).await.map(drop)
     }
 
+    /// Loads nftables rules where a machine is, or the helper (`None`): nowhere but in that namespace.
+    pub async fn load_rules(&self, node: Option<&str>, rules: &str) -> Result<(), MachineError> {
+        let namespace = node.map_or_else(|| self.namespace(), |node| self.node_namespace(node));
+        let enter = format!("--net={}", namespace_path(&namespace).display());
+        run_with("nsenter", &[&enter, "nft", "-f", "-"], rules).await.map(drop)
+    }
+
     /// A new namespace in place of the old: a machine that boots has forgotten its routes, bridges and firewall.
     pub async fn renew_node(&self, node: &str, mac: &str) -> Result<(), MachineError> {
         let bridge_side = self.namespace();

@@ -76,7 +76,7 @@ impl HelperEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "event")]
 pub enum HelperEventKind {
-    /// `message` is DISCOVER, OFFER, REQUEST, ACK, NAK, REFUSED.
+    /// `message` is DISCOVER, OFFER, REQUEST, ACK, NAK, REFUSED; ELSEWHERE when a machine took another server's offer.
     Dhcp {
         message: String,
         mac: String,

@@ -31,19 +31,29 @@ pub struct HandoffArgs {
     /// How
     #[arg(long, value_enum, default_value_t = Fault::Kill)]
     fault: Fault,
-    /// How long what is frozen, off, cut off, full or slow stays so, in seconds
+    /// How long what is frozen, off, cut off, lossy, full or slow stays so, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = chaos::LASTS.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..=600))]
     lasts: u64,
     /// Where: bootstrap or master-N [default: bootstrap, and masters that the seed chooses]
     #[arg(long, value_name = "MACHINE")]
     on: Option<String>,
+    /// The other end of a link that is struck: a machine, helper, or masters [default: one that the seed chooses for cut-link, else
+    /// everybody]
+    #[arg(long, value_name = "MACHINE")]
+    peer: Option<String>,
+    /// Number of control-plane machines
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    masters: u8,
+    /// How long the cluster waits for a master that is lost [default: as clusters do]
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]
+    patience: Option<u32>,
     /// The same seed makes the same cases again [default: by the clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// One case again, by its name in the report
-    #[arg(long, value_name = "ID", conflicts_with_all = ["every_step", "victim", "fault", "on", "cases"])]
-    case: Option<String>,
+    /// One case again, by its name in the report; given several times, all of them in one bring-up
+    #[arg(long, value_name = "ID", conflicts_with_all = ["every_step", "victim", "fault", "on", "peer", "cases"])]
+    case: Vec<String>,
     /// At most so many cases, chosen by the seed
     #[arg(long, value_name = "N")]
     cases: Option<usize>,
@@ -84,15 +94,18 @@ macro_rules! words {
         }
     };
 }
-words!(Victim: Bootkube, Kubelet, Etcd, Apiserver, Operator, Node);
-words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk);
+words!(Victim: Bootkube, Kubelet, Etcd, Apiserver, Operator, Node, Helper, Everything);
+words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd,
+    FillLogs);
 
 pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
     let ChaosCommand::Handoff(args) = command;
     let seed = args.seed.unwrap_or_else(|| u64::try_from(seedling_lab::probe::now()).unwrap_or_default());
     let steps = steps(seedling_bootkube::PLAN.iter().map(|step| step.stage.name));
     let cases = chosen(&args, seed, &steps)?;
-    eprintln!("seed {seed}: {} cases in {} bring-ups", cases.len(), rounds(&cases).len());
+    // Cases that were named are meant together: what one brings about, another strikes.
+    let rounds = if args.case.is_empty() { rounds(&cases) } else { vec![cases.clone()] };
+    eprintln!("seed {seed}: {} cases in {} bring-ups", cases.len(), rounds.len());
     if args.dry_run {
         cases.iter().for_each(|case| println!("{case}"));
         return Ok(ExitCode::SUCCESS);
@@ -106,7 +119,7 @@ pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
     let allowed = args.missed_at_most.unwrap_or_else(|| missed_at_most(cases.len()));
     let mut report = report::begin(&args.report, seed);
     let mut outcomes = Vec::new();
-    for (number, round) in rounds(&cases).into_iter().enumerate() {
+    for (number, round) in rounds.into_iter().enumerate() {
         let round = Round { labs: &labs, args: &args, steps: &steps, number: number + 1, cases: round };
         let ended = tokio::select! {
             ended = round.run() => ended,
@@ -129,14 +142,18 @@ pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
 }
 
 fn chosen(args: &HandoffArgs, seed: u64, steps: &[Step]) -> Result<Vec<Case>> {
-    let inventory = default_inventory(3);
+    let inventory = default_inventory(args.masters);
     let masters: Vec<_> = inventory.masters().iter().map(|m| m.name.clone()).collect();
     let bootstrap = inventory.bootstrap().map(|b| b.name.clone()).unwrap_or_default();
-    if let Some(on) = args.on.as_ref().filter(|on| inventory.by_name(on).is_none()) {
-        bail!("there is no machine {on:?}; there are {bootstrap}, {}", masters.join(", "));
+    let no_machine = |name: &&String| inventory.by_name(name).is_none();
+    let no_end =
+        |name: &&String| no_machine(name) && ![chaos::HELPER, chaos::MASTERS].contains(&name.as_str());
+    if let Some(name) = args.on.as_ref().filter(no_machine).or(args.peer.as_ref().filter(no_end)) {
+        bail!("there is no machine {name:?}; there are {bootstrap}, {}", masters.join(", "));
     }
-    if let Some(id) = &args.case {
-        return Ok(vec![Case::parse(id, steps, &inventory).map_err(anyhow::Error::msg)?]);
+    if !args.case.is_empty() {
+        let parsed = args.case.iter().map(|id| Case::parse(id, steps, &inventory));
+        return parsed.collect::<Result<_, _>>().map_err(anyhow::Error::msg);
     }
     let victims: Vec<chaos::Victim> = match args.victim.is_empty() {
         true => chaos::Victim::ALL.into(),
@@ -152,6 +169,7 @@ fn chosen(args: &HandoffArgs, seed: u64, steps: &[Step]) -> Result<Vec<Case>> {
         victims: able,
         fault,
         on: args.on.clone(),
+        peer: args.peer.clone(),
         every_step: args.every_step,
         seed,
         at_most: args.cases,

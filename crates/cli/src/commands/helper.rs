@@ -16,8 +16,11 @@ pub enum HelperCommand {
         /// Why it is started again, for the event log
         #[arg(long, hide = true)]
         after: Option<String>,
+        /// Tell the parent on standard input, which is a pipe to it, that all is well
+        #[arg(long, hide = true)]
+        beat: bool,
     },
-    /// `run` in a process of its own, started again when it dies
+    /// `run` in a process of its own, started again when it dies or falls silent
     #[command(hide = true)]
     Keep {
         #[arg(long)]
@@ -38,7 +41,12 @@ pub enum HelperCommand {
 
 pub async fn run(cmd: HelperCommand) -> Result<()> {
     match cmd {
-        HelperCommand::Run { config, after } => serve(load(&config)?, after).await?,
+        HelperCommand::Run { config, after, beat } => {
+            if beat {
+                tokio::spawn(seedling_helper::beat());
+            }
+            serve(load(&config)?, after).await?;
+        }
         HelperCommand::Keep { config } => keep(&std::env::current_exe()?, &config).await?,
         HelperCommand::Open { machine, config, lab } => {
             let config = match config {

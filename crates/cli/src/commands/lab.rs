@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use seedling_lab::power::{self, Circuit};
 use seedling_lab::{Lab, LabSpec, Labs, NodeStatus, Status, default_inventory};
 use seedling_machines::{Machine, Power};
 use seedling_types::{ClusterDomain, Inventory};
@@ -12,6 +13,9 @@ use tokio::process::Command;
 
 /// Two segments of etcd's log are 128 MiB, made before there is anything in them.
 const ETCD_DISK_LEAST: i64 = 192;
+/// The release's images, unpacked, and what containers write.
+const CONTAINERD_DISK_LEAST: i64 = 3072;
+const LOG_DISK_LEAST: i64 = 16;
 
 /// `seedling lab up`
 #[derive(Args, Clone, Debug)]
@@ -42,6 +46,12 @@ pub struct UpArgs {
     /// Give etcd a disk of its own, of so many MiB, on every machine (as `chaos --fault fill-disk` needs it)
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
     pub etcd_disk: Option<u32>,
+    /// The same for containerd: images and containers
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(CONTAINERD_DISK_LEAST..))]
+    pub containerd_disk: Option<u32>,
+    /// The same for what pods say, /var/log/pods
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(LOG_DISK_LEAST..))]
+    pub log_disk: Option<u32>,
     /// Let the machine-config server answer whoever reaches it, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     pub open: bool,
@@ -127,12 +137,15 @@ pub enum LabCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Switch a machine on or off, or cut it off
+    /// Switch a machine on or off, or pull the plug of several at the same moment
+    ///
+    /// `power NODE on|off|kill` is about one machine. `power cut` takes the power from all machines and the helper at once, `power cut
+    /// NODE...` from some; `power on` gives it back to whatever the last cut took it from, `power on NODE...` to some
     Power {
         #[command(flatten)]
         lab: Name,
-        node: String,
-        to: To,
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
     },
 }
 
@@ -148,13 +161,57 @@ pub enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum To {
     On,
     /// Shut down, as by its power button
     Off,
     /// Pull the plug
     Kill,
+}
+
+/// What the words of `lab power` ask for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish<'a> {
+    One(&'a str, To),
+    Cut(&'a [String]),
+    On(&'a [String]),
+}
+
+fn wish(words: &[String]) -> Result<Wish<'_>> {
+    match words {
+        [cut, nodes @ ..] if cut == "cut" => Ok(Wish::Cut(nodes)),
+        [on, nodes @ ..] if on == "on" => Ok(Wish::On(nodes)),
+        [node, to] => match To::from_str(to, false) {
+            Ok(to) => Ok(Wish::One(node, to)),
+            Err(_) => bail!("{to:?} is neither on, off nor kill"),
+        },
+        _ => bail!("say NODE and on, off or kill; or cut or on, and machines: seedling lab power --help"),
+    }
+}
+
+async fn power(labs: &Labs, lab: &Lab, wish: Wish<'_>) -> Result<()> {
+    match wish {
+        Wish::One(node, To::On) => lab.switch_on(node).await?,
+        Wish::One(node, To::Off) => lab.machine(node)?.switch_off().await?,
+        Wish::One(node, To::Kill) => lab.machine(node)?.cut_off().await?,
+        Wish::Cut(nodes) => {
+            let was_on = power::cut(lab, &Circuit::of(lab, nodes)?).await?;
+            let helper = if was_on.helper { ", and the helper" } else { "" };
+            say(&format!(
+                "without power: {}{helper}; `seedling lab power on` gives it back",
+                was_on.nodes.join(", ")
+            ));
+        }
+        Wish::On(nodes) => {
+            let circuit = match nodes {
+                [] => Circuit::cut(lab).context("nothing was cut; name the machines to switch on")?,
+                nodes => Circuit::of(lab, nodes)?,
+            };
+            power::restore(labs, lab, &circuit, &seedling_lab::Options::this_program()?).await?;
+        }
+    }
+    Ok(())
 }
 
 pub async fn run(cmd: LabCommand) -> Result<()> {
@@ -214,15 +271,7 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
             lab.switch_on(&node).await?;
         }
         LabCommand::List { output } => list(&labs.list()?, output.output)?,
-        LabCommand::Power { lab, node, to } => {
-            let lab = labs.open(&lab.name)?;
-            let machine = lab.machine(&node)?;
-            match to {
-                To::On => lab.switch_on(&node).await?,
-                To::Off => machine.switch_off().await?,
-                To::Kill => machine.cut_off().await?,
-            }
-        }
+        LabCommand::Power { lab, words } => power(&labs, &labs.open(&lab.name)?, wish(&words)?).await?,
     }
     Ok(())
 }
@@ -254,6 +303,7 @@ pub async fn up_machines(
     spec.seed_store = seed_store.filter(|_| args.seed_images);
     spec.api_port = args.api_port;
     spec.etcd_disk_mib = args.etcd_disk;
+    (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
     let options = seedling_lab::Options::this_program()?;
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }
@@ -352,5 +402,29 @@ async fn finish(command: &mut Command) -> Result<()> {
     match status.code() {
         Some(0) => Ok(()),
         code => std::process::exit(code.unwrap_or(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_is_for_one_some_or_all() {
+        let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+        let two = words("master-0 master-1");
+        for (line, want) in [
+            ("master-0 on", Some(Wish::One("master-0", To::On))),
+            ("master-0 kill", Some(Wish::One("master-0", To::Kill))),
+            ("cut", Some(Wish::Cut(&[]))),
+            ("cut master-0 master-1", Some(Wish::Cut(&two))),
+            ("on", Some(Wish::On(&[]))),
+            ("on master-0 master-1", Some(Wish::On(&two))),
+            ("master-0", None),
+            ("master-0 burn", None),
+            ("master-0 on now", None),
+        ] {
+            assert_eq!(wish(&words(line)).ok(), want, "{line}");
+        }
     }
 }

@@ -26,7 +26,7 @@ pub struct ProbeArgs {
     /// When to stop: install-complete, or a time like 90s or 5m
     #[arg(long, default_value = "install-complete", value_name = "install-complete|TIME")]
     until: Until,
-    /// Writes a second, and as many reads
+    /// Writes a second, as many reads, and as many operations on objects that several clients write to
     #[arg(long, default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
     #[command(flatten)]
@@ -126,6 +126,9 @@ pub fn write_report(log: &probe::Log, lab: &Lab) -> Result<Report> {
     let report = report(log, Some(lab))?;
     let path = lab.dir.join("probe.json");
     write_atomic(&path, serde_json::to_vec_pretty(&report)?, 0o644)?;
+    if !report.writes.red.is_empty() {
+        write_atomic(&lab.probe_history(), serde_json::to_vec(&log.operations)?, 0o644)?;
+    }
     eprintln!("{}; see {}", report.summary(), path.display());
     Ok(report)
 }
@@ -155,6 +158,7 @@ fn print(report: &Report) {
     if !report.lost.is_empty() {
         println!("lost: {:?}", report.lost);
     }
+    report.writes.red.iter().for_each(|bad| print!("{bad}"));
 }
 
 #[cfg(test)]

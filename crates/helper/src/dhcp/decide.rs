@@ -59,9 +59,10 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
             let events = vec![event("DISCOVER", asked), event("REFUSED", None)];
             Decision { events, ..Decision::ignore() }
         }
-        // The client chose another server's offer.
+        // The client chose another server's offer. On this network there should be none: a machine of ours is told of.
         (MessageType::Request, _) if chosen_server(request).is_some_and(|s| s != config.address) => {
-            Decision::ignore()
+            let events = host.map(|_| event("ELSEWHERE", asked)).into_iter().collect();
+            Decision { events, ..Decision::ignore() }
         }
         (MessageType::Request, Some(host)) if asked == Some(host.address) => {
             say("REQUEST", Some(("ACK", lease(config, request, host, MessageType::Ack))))

@@ -197,6 +197,11 @@ impl Lab {
         helper.wait().unwrap()
     }
 
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = self.helper.as_ref().unwrap().id().try_into().unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+    }
+
     /// As a machine that is switched on.
     pub fn boots(&self, machine: &str) {
         let door = serde_json::to_vec(&Door::default().power_on()).unwrap();

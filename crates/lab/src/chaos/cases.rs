@@ -1,5 +1,6 @@
 //! Which trouble, where and when: the list of cases, and how they share bring-ups. Pure.
 
+use super::links::{HELPER, MASTERS, is_of_links, peers};
 use super::{Dice, Step, When};
 use seedling_types::Inventory;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,14 @@ pub enum Victim {
     Apiserver,
     Operator,
     Node,
+    /// What machines boot from, and reach the API through.
+    Helper,
+    /// All machines and the helper.
+    Everything,
 }
+
+/// As the place of a case that strikes everything.
+pub const EVERYTHING: &str = "everything";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -24,12 +32,24 @@ pub enum Fault {
     CutNetwork,
     FillDisk,
     SlowDisk,
+    /// Between a machine and another, or the helper: nothing gets through.
+    CutLink,
+    /// A machine sends, and gets nothing.
+    Deaf,
+    /// A machine gets everything, and nothing that it sends arrives.
+    Mute,
+    /// A share of what is sent is lost, both ways.
+    Lossy,
+    /// No room for images and containers.
+    FillContainerd,
+    /// No room for what pods say.
+    FillLogs,
 }
 
 impl Victim {
-    pub const ALL: [Victim; 6] = {
+    pub const ALL: [Victim; 8] = {
         use Victim::*;
-        [Bootkube, Kubelet, Etcd, Apiserver, Operator, Node]
+        [Bootkube, Kubelet, Etcd, Apiserver, Operator, Node, Helper, Everything]
     };
 
     pub fn as_str(self) -> &'static str {
@@ -40,7 +60,22 @@ impl Victim {
             Victim::Apiserver => "apiserver",
             Victim::Operator => "operator",
             Victim::Node => "node",
+            Victim::Helper => HELPER,
+            Victim::Everything => EVERYTHING,
         }
+    }
+
+    /// Where it is, if there is only one of it, and on no machine.
+    fn place(self) -> Option<&'static str> {
+        match self {
+            Victim::Helper => Some(HELPER),
+            Victim::Everything => Some(EVERYTHING),
+            _ => None,
+        }
+    }
+
+    fn is_whole_machines(self) -> bool {
+        matches!(self, Victim::Node | Victim::Everything)
     }
 
     /// The first and the last step at which it is there to be struck, on the bootstrap node and on a master.
@@ -57,7 +92,12 @@ impl Victim {
             (Victim::Apiserver, false) => Some(("kube-apiserver-manifest", "member-removed")),
             (Victim::Operator, false) => Some(("masters-joined", "member-removed")),
             (Victim::Node, false) => Some(("machines-on", "member-removed")),
-            (Victim::Bootkube, false) | (Victim::Operator, true) => None,
+            (Victim::Helper, true) => Some(("machines-on", "member-removed")),
+            // Later bootstrap is switched off for good, maybe in the same moment.
+            (Victim::Everything, true) => Some(("machines-on", "etcd-carried")),
+            (Victim::Bootkube | Victim::Helper | Victim::Everything, false) | (Victim::Operator, true) => {
+                None
+            }
         }
     }
 }
@@ -75,13 +115,16 @@ const LONG_STAGES: [&str; 6] = [
 
 fn can_be_aimed_at(victim: Victim, step: &Step) -> bool {
     match &step.when {
-        When::Stage(stage) if victim == Victim::Node => LONG_STAGES.contains(&stage.as_str()),
+        When::Stage(stage) if victim.is_whole_machines() => LONG_STAGES.contains(&stage.as_str()),
         _ => true,
     }
 }
 
 impl Fault {
-    const ALL: [Fault; 5] = [Fault::Kill, Fault::Freeze, Fault::CutNetwork, Fault::FillDisk, Fault::SlowDisk];
+    const ALL: [Fault; 11] = {
+        use Fault::*;
+        [Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd, FillLogs]
+    };
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -90,6 +133,12 @@ impl Fault {
             Fault::CutNetwork => "cut-network",
             Fault::FillDisk => "fill-disk",
             Fault::SlowDisk => "slow-disk",
+            Fault::CutLink => "cut-link",
+            Fault::Deaf => "deaf",
+            Fault::Mute => "mute",
+            Fault::Lossy => "lossy",
+            Fault::FillContainerd => "fill-containerd",
+            Fault::FillLogs => "fill-logs",
         }
     }
 }
@@ -98,31 +147,58 @@ impl Fault {
 pub struct Case {
     pub victim: Victim,
     pub fault: Fault,
-    /// The machine.
+    /// The machine; or the helper, or everything.
     pub on: String,
+    /// The other end of a link: a machine, the helper, or all (other) masters. Without it, everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// The step's id.
     pub step: String,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}.{}.{}@{}", self.fault.as_str(), self.victim.as_str(), self.on, self.step)
+        let peer = self.peer.as_ref().map(|peer| format!("+{peer}")).unwrap_or_default();
+        write!(f, "{}.{}.{}{peer}@{}", self.fault.as_str(), self.victim.as_str(), self.on, self.step)
     }
 }
 
 impl Case {
     /// From its id.
     pub fn parse(id: &str, steps: &[Step], inventory: &Inventory) -> Result<Self, String> {
-        let wrong = || format!("{id:?} is no case: they look like kill.etcd.master-0@etcd-carried");
+        let wrong = || {
+            format!(
+                "{id:?} is no case: they look like kill.etcd.master-0@etcd-carried, kill.helper.helper@api-answers, \
+                 cut-link.node.bootstrap+masters@etcd-carried"
+            )
+        };
         let (what, step) = id.split_once('@').ok_or_else(wrong)?;
         let [fault, victim, on] = what.split('.').collect::<Vec<_>>().try_into().map_err(|_| wrong())?;
         let fault = Fault::ALL.into_iter().find(|f| f.as_str() == fault).ok_or_else(wrong)?;
         let victim = Victim::ALL.into_iter().find(|v| v.as_str() == victim).ok_or_else(wrong)?;
-        let on = inventory.by_name(on).ok_or_else(|| format!("there is no machine {on:?}"))?;
+        let (on, peer) = on.split_once('+').map_or((on, None), |(on, peer)| (on, Some(peer)));
+        let there = match victim.place() {
+            Some(place) => place == on,
+            None => inventory.by_name(on).is_some(),
+        };
+        if !there {
+            return Err(format!("there is no {} on {on:?}", victim.as_str()));
+        }
+        match (is_of_links(fault), peer) {
+            (true, _) => drop(peers(peer, on, inventory, crate::HELPER)?),
+            (false, Some(_)) => return Err(format!("{} strikes no link", fault.as_str())),
+            (false, None) => {}
+        }
         let step = steps.iter().find(|s| s.id == step).ok_or_else(|| format!("there is no step {step:?}"))?;
         match super::refusal(victim, fault) {
             Some(why) => Err(why.into()),
-            None => Ok(Self { victim, fault, on: on.name.clone(), step: step.id.clone() }),
+            None => Ok(Self {
+                victim,
+                fault,
+                on: on.into(),
+                peer: peer.map(str::to_string),
+                step: step.id.clone(),
+            }),
         }
     }
 }
@@ -134,6 +210,8 @@ pub struct Selection {
     pub fault: Fault,
     /// Else bootstrap, and a master that the seed chooses.
     pub on: Option<String>,
+    /// The other end of a link. Else, for a link that is cut, one that the seed chooses; for the other faults of links, everybody.
+    pub peer: Option<String>,
     /// Else one step, that the seed chooses, for each victim and machine.
     pub every_step: bool,
     pub seed: u64,
@@ -157,13 +235,20 @@ pub fn cases(selection: &Selection, steps: &[Step], bootstrap: &str, masters: &[
             }
             for step in alive {
                 let machine = if is_bootstrap { bootstrap } else { &masters[dice.roll(masters.len())] };
-                let on = match &selection.on {
-                    Some(on) if (on == bootstrap) != is_bootstrap => continue,
-                    Some(on) => on.clone(),
-                    None => machine.to_string(),
+                let on = match (&selection.on, victim.place()) {
+                    (Some(on), Some(place)) if on != place => continue,
+                    (_, Some(place)) => place.to_string(),
+                    (Some(on), None) if (on == bootstrap) != is_bootstrap => continue,
+                    (Some(on), None) => on.clone(),
+                    (None, None) => machine.to_string(),
+                };
+                let peer = match (&selection.peer, selection.fault) {
+                    (None, Fault::CutLink) => Some(other_end(&on, bootstrap, masters, &mut dice)),
+                    (peer, fault) => peer.clone().filter(|_| is_of_links(fault)),
                 };
                 let step_id = steps[step].id.clone();
-                chosen.push((step, Case { victim: *victim, fault: selection.fault, on, step: step_id }));
+                chosen
+                    .push((step, Case { victim: *victim, fault: selection.fault, on, peer, step: step_id }));
             }
         }
     }
@@ -172,6 +257,12 @@ pub fn cases(selection: &Selection, steps: &[Step], bootstrap: &str, masters: &[
     }
     chosen.sort_by_key(|(step, _)| *step);
     chosen.into_iter().map(|(_, case)| case).collect()
+}
+
+fn other_end(on: &str, bootstrap: &str, masters: &[String], dice: &mut Dice) -> String {
+    let machines = masters.iter().map(String::as_str).chain([bootstrap]).filter(|name| *name != on);
+    let ends: Vec<_> = [HELPER, MASTERS].into_iter().chain(machines).collect();
+    ends[dice.roll(ends.len())].to_string()
 }
 
 /// Strikes on one process in one bring-up: each costs its restart, and a bring-up must still end.
@@ -194,7 +285,7 @@ pub fn rounds(cases: &[Case]) -> Vec<Vec<Case>> {
     let mut rounds: Vec<Vec<Case>> = Vec::new();
     for case in cases {
         // What strikes a whole machine, or its disk, takes a while.
-        let alone = |c: &Case| c.victim == Victim::Node || c.fault == Fault::FillDisk;
+        let alone = |c: &Case| c.victim.is_whole_machines() || c.fault == Fault::FillDisk;
         let last = |c: &Case| LAST_SECOND.contains(&c.step.as_str());
         let fits = |round: &&mut Vec<Case>| {
             let same: Vec<_> =
@@ -234,6 +325,7 @@ mod tests {
             victims: victims.into(),
             fault: Fault::Kill,
             on: None,
+            peer: None,
             every_step,
             seed: 7,
             at_most: None,
@@ -270,7 +362,7 @@ mod tests {
         assert_ne!(list(&all), list(&Selection { seed: 8, ..all.clone() }));
         assert_eq!(list(&Selection { at_most: Some(5), ..all.clone() }).len(), 5);
         let one = list(&selection(&Victim::ALL, false));
-        assert_eq!(one.len(), 10, "a step for each of ten victims");
+        assert_eq!(one.len(), 12, "a step for each of twelve victims");
         let ids: BTreeSet<_> = list(&all).iter().map(ToString::to_string).collect();
         assert_eq!(ids.len(), list(&all).len());
     }
@@ -287,9 +379,29 @@ mod tests {
         for (id, good) in [
             ("fill-disk.etcd.master-0@cb-bootstrap", true),
             ("fill-disk.kubelet.master-0@cb-bootstrap", false),
+            ("fill-containerd.node.master-0@cb-bootstrap", true),
+            ("fill-containerd.etcd.master-0@cb-bootstrap", false),
+            ("fill-logs.node.bootstrap@cb-bootstrap", true),
+            ("fill-logs.kubelet.bootstrap@cb-bootstrap", false),
             ("slow-disk.node.master-0@cb-bootstrap", true),
             ("slow-disk.etcd.master-0@cb-bootstrap", false),
             ("cut-network.etcd.master-0@cb-bootstrap", false),
+            ("kill.helper.helper@cb-bootstrap", true),
+            ("freeze.helper.helper@cb-bootstrap", true),
+            ("kill.helper.master-0@cb-bootstrap", false),
+            ("cut-network.helper.helper@cb-bootstrap", false),
+            ("kill.everything.everything@cb-bootstrap", true),
+            ("freeze.everything.everything@cb-bootstrap", false),
+            ("kill.everything.master-0@cb-bootstrap", false),
+            ("cut-link.node.bootstrap+masters@cb-bootstrap", true),
+            ("cut-link.node.master-0+helper@cb-bootstrap", true),
+            ("cut-link.node.master-0+master-0@cb-bootstrap", false),
+            ("cut-link.node.master-0+master-7@cb-bootstrap", false),
+            ("cut-link.etcd.master-0+helper@cb-bootstrap", false),
+            ("deaf.node.master-0@cb-bootstrap", true),
+            ("mute.node.master-0+bootstrap@cb-bootstrap", true),
+            ("lossy.node.master-0@cb-bootstrap", true),
+            ("kill.node.master-0+bootstrap@cb-bootstrap", false),
         ] {
             assert_eq!(Case::parse(id, &steps(STAGES), &inventory).is_ok(), good, "{id}");
         }
@@ -302,6 +414,34 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_link_has_another_end_and_the_same_for_a_seed() {
+        let cut = Selection { fault: Fault::CutLink, ..selection(&[Victim::Node], true) };
+        let ends: BTreeSet<_> = list(&cut).into_iter().map(|c| c.peer.unwrap_or_default()).collect();
+        assert!(ends.contains(HELPER) && ends.contains(MASTERS) && ends.len() > 3, "{ends:?}");
+        assert!(list(&cut).iter().all(|c| c.peer.as_deref() != Some(&c.on)));
+        assert_eq!(list(&cut), list(&cut));
+        for case in list(&cut) {
+            let inventory = crate::default_inventory(3);
+            assert_eq!(Case::parse(&case.to_string(), &steps(STAGES), &inventory), Ok(case));
+        }
+        let deaf = Selection { fault: Fault::Deaf, ..cut.clone() };
+        assert!(list(&deaf).iter().all(|c| c.peer.is_none()));
+        let chosen = Selection { peer: Some(MASTERS.into()), ..cut };
+        assert!(list(&chosen).iter().all(|c| c.peer.as_deref() == Some(MASTERS)));
+    }
+
+    #[test]
+    fn the_helper_and_everything_are_struck_where_they_are() {
+        let of = |victim| list(&selection(&[victim], true));
+        assert!(of(Victim::Helper).iter().all(|c| c.on == HELPER) && of(Victim::Helper).len() > 10);
+        let everything = of(Victim::Everything);
+        assert!(everything.iter().all(|c| c.on == EVERYTHING && c.step != "member-removed"));
+        assert!(rounds(&everything).iter().all(|round| round.len() == 1));
+        let on = Selection { on: Some("master-0".into()), ..selection(&[Victim::Everything], true) };
+        assert!(list(&on).is_empty());
+    }
+
+    #[test]
     fn process_kills_are_chained_and_nodes_are_alone() {
         let all = list(&selection(&Victim::ALL, true));
         let rounds = rounds(&all);
@@ -309,7 +449,7 @@ mod tests {
         for round in rounds {
             let steps: BTreeSet<_> = round.iter().map(|c| &c.step).collect();
             assert_eq!(steps.len(), round.len(), "one a step");
-            assert!(round.len() == 1 || round.iter().all(|c| c.victim != Victim::Node));
+            assert!(round.len() == 1 || round.iter().all(|c| !c.victim.is_whole_machines()));
             assert!(round.len() <= IN_ONE_ROUND);
             let last = round.iter().filter(|c| LAST_SECOND.contains(&c.step.as_str()));
             let last: Vec<_> = last.map(|c| (c.victim, &c.on)).collect();

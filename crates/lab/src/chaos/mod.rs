@@ -5,13 +5,16 @@
 //! [`judge`] says from what was seen whether the cluster lost anything by it; a [`Tally`] whether the whole run proves anything.
 
 mod cases;
+mod links;
 mod step;
 mod strike;
 mod tally;
 mod verdict;
 
-pub use cases::{Case, Fault, Selection, Victim, cases, rounds};
+pub use cases::{Case, EVERYTHING, Fault, Selection, Victim, cases, rounds};
+pub use links::{HEALED, HELPER, Loss, MASTERS, Party, plan, rules};
 pub use step::{Progress, Step, When, steps};
+pub(crate) use strike::heal;
 pub use strike::{Killed, LASTS, refusal, strike};
 pub use tally::{Tally, missed_at_most};
 pub use verdict::{Seen, Verdict, judge};

@@ -2,6 +2,7 @@
 
 use crate::Lab;
 use seedling_steps::Phase;
+use seedling_steps::journal::{Event, Line};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum When {
     Stage(String),
     /// A file is on the disk of the struck master, or of the first one.
     File(&'static str),
+    /// Somebody has begun a step in the bootstrap machine's journal: who, and which.
+    Begun(&'static str, &'static str),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +24,7 @@ pub struct Step {
     pub when: When,
 }
 
-use When::{File, Milestone};
+use When::{Begun, File, Milestone};
 
 /// The longest stage of bootkube: the masters come while it waits.
 const MASTERS_COME: &str = "cb-bootstrap";
@@ -40,6 +43,13 @@ const AFTERWARDS: &[(&str, When)] = &[
     ("member-removed", Milestone("the bootstrap etcd member to be removed")),
 ];
 
+/// What is not part of every bring-up, and so never chosen: only a case that is named can strike here, as a rule beside another that
+/// brings it about.
+const IN_TROUBLE: &[(&str, When)] = &[
+    // Of two voters the other has been lost for as long as anybody waits.
+    ("going-alone", Begun("etcd-restore", "go-on-alone")),
+];
+
 /// `stages` are bootkube's, in order.
 pub fn steps<'a>(stages: impl IntoIterator<Item = &'a str>) -> Vec<Step> {
     let named = |(id, when): &(&str, When)| Step { id: (*id).into(), when: when.clone() };
@@ -50,7 +60,7 @@ pub fn steps<'a>(stages: impl IntoIterator<Item = &'a str>) -> Vec<Step> {
             steps.extend(MEANWHILE.iter().map(named));
         }
     }
-    steps.extend(AFTERWARDS.iter().map(named));
+    steps.extend(AFTERWARDS.iter().chain(IN_TROUBLE).map(named));
     steps
 }
 
@@ -73,6 +83,10 @@ impl Progress {
         match when {
             When::Milestone(words) => self.milestones.iter().any(|name| name.starts_with(words)),
             When::Stage(stage) => self.begun.contains(stage),
+            When::Begun(who, step) => {
+                let bootstrap = self.lab.record.spec.inventory.bootstrap();
+                bootstrap.is_some_and(|b| begun(&self.lab.journal(&b.name), who, step))
+            }
             When::File(path) => {
                 let masters = self.lab.record.spec.inventory.masters();
                 let master = masters.iter().find(|m| m.name == on).or(masters.first());
@@ -80,5 +94,32 @@ impl Progress {
                 machine.is_some_and(|m| m.on_disk(path).exists())
             }
         }
+    }
+}
+
+fn begun(journal: &[Line], who: &str, step: &str) -> bool {
+    journal.iter().any(|l| l.who == who && l.step.as_deref() == Some(step) && l.event == Event::Begin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_in_trouble_is_seen_in_the_journal_and_comes_last() {
+        let line = |who, step, event| Line::now(who, Some(step), event);
+        let asked = line("etcd-restore", "accept-loss", Event::Begin);
+        let other = line("bootkube", "go-on-alone", Event::Begin);
+        let failed = line("etcd-restore", "go-on-alone", Event::Failed);
+        let alone = line("etcd-restore", "go-on-alone", Event::Begin);
+        for (journal, want) in [
+            (vec![], false),
+            (vec![asked.clone(), other.clone(), failed], false),
+            (vec![asked, other, alone], true),
+        ] {
+            assert_eq!(begun(&journal, "etcd-restore", "go-on-alone"), want, "{journal:?}");
+        }
+        let steps = steps(["cb-bootstrap", "check-api-url"]);
+        assert_eq!(steps.last().map(|s| s.id.as_str()), Some("going-alone"));
     }
 }

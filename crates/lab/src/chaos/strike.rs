@@ -1,10 +1,12 @@
 //! The trouble itself, done to a machine of a lab from outside.
 
+use super::links::{break_links, heal_links, is_of_links};
 use super::{Case, Fault, Victim};
-use crate::{Lab, LabError};
+use crate::power::{self, Circuit};
+use crate::{Lab, LabError, Labs, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use seedling_machines::Machine;
+use seedling_machines::{Disk, Machine};
 use seedling_steps::{Condition, Probe, wait_for};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,11 +25,20 @@ pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
         (Fault::FillDisk, victim) if victim != Victim::Etcd => Some(
             "fill-disk strikes etcd, which gets a disk of its own for it: use it with --victim etcd; the rest of a lab machine's disk is part of yours",
         ),
+        (Fault::FillContainerd | Fault::FillLogs, victim) if victim != Victim::Node => Some(
+            "this fills a disk that machines get for it: use it with --victim node; the rest of a lab machine's disk is part of yours",
+        ),
         (Fault::SlowDisk, victim) if victim != Victim::Node => {
             Some("slow-disk strikes a machine: use it with --victim node")
         }
         (Fault::CutNetwork, victim) if victim != Victim::Node => {
             Some("cut-network strikes a machine: use it with --victim node")
+        }
+        (fault, victim) if is_of_links(fault) && victim != Victim::Node => {
+            Some("this strikes a machine's links: use it with --victim node")
+        }
+        (fault, Victim::Everything) if fault != Fault::Kill => {
+            Some("everything loses its power together: use it with --fault kill")
         }
         _ => None,
     }
@@ -36,53 +47,117 @@ pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
 /// Processes that were killed in this bring-up. Two cases never share one: the second waits for the next.
 pub type Killed = Mutex<BTreeSet<i32>>;
 
-/// Says what was done, and what the bring-up was at. When it returns, what was frozen runs again, and what was off is on.
-pub async fn strike(lab: &Lab, case: &Case, lasts: Duration, killed: &Killed) -> Result<String, LabError> {
-    let machine = lab.machine(&case.on)?;
+/// Says what was done, and what the bring-up was at. When it returns, what was frozen runs again, what was off is on, and links are whole;
+/// also when it could be done only in part.
+pub async fn strike(
+    labs: &Labs,
+    lab: &Lab,
+    case: &Case,
+    lasts: Duration,
+    killed: &Killed,
+) -> Result<String, LabError> {
+    let on = &case.on;
+    let machine = || lab.machine(on);
     match (case.victim, case.fault) {
-        (Victim::Node, Fault::Kill) => {
-            machine.cut_off().await?;
+        (Victim::Everything, _) => {
+            let everything = Circuit::of(lab, &[])?;
+            let cut = power::cut(lab, &everything).await;
+            let options = Options::this_program().map_err(|e| LabError::Strike(e.to_string()))?;
+            for_a_while(&cut, lasts).await;
+            let was_on = Circuit::cut(lab).unwrap_or(everything);
+            power::restore(labs, lab, &was_on, &options).await?;
+            cut.map(|was_on| format!("{} and the helper were off for {lasts:?}", was_on.nodes.join(", ")))
+        }
+        (Victim::Helper, Fault::Freeze) => {
+            let pids = find_helper(lab, killed, false).await?;
+            signal(&pids, Signal::SIGSTOP);
             tokio::time::sleep(lasts).await;
-            lab.switch_on(&case.on).await?;
-            Ok(format!("{} was off for {lasts:?}", case.on))
+            signal(&pids, Signal::SIGCONT);
+            Ok(format!("the helper was frozen for {lasts:?}, or until its parent noticed"))
+        }
+        (Victim::Helper, _) => {
+            signal(&find_helper(lab, killed, true).await?, Signal::SIGKILL);
+            Ok(format!("killed at {}", lab.stages().at(crate::probe::now())))
+        }
+        (_, fault) if is_of_links(fault) => {
+            let peer = case.peer.as_deref();
+            let broken = break_links(lab, fault, on, peer).await;
+            for_a_while(&broken, lasts).await;
+            heal_links(lab).await?;
+            let whom = peer.unwrap_or("everybody");
+            broken.map(|()| format!("{} between {on} and {whom} for {lasts:?}", fault.as_str()))
+        }
+        (Victim::Node, Fault::Kill) => {
+            machine()?.cut_off().await?;
+            tokio::time::sleep(lasts).await;
+            lab.switch_on(on).await?;
+            Ok(format!("{on} was off for {lasts:?}"))
         }
         (Victim::Node, Fault::Freeze) => {
-            machine.pause().await?;
+            machine()?.pause().await?;
             tokio::time::sleep(lasts).await;
-            machine.switch_on().await?;
-            Ok(format!("{} was frozen for {lasts:?}", case.on))
+            machine()?.switch_on().await?;
+            Ok(format!("{on} was frozen for {lasts:?}"))
         }
         (_, Fault::CutNetwork) => {
-            machine.plug(false).await?;
+            machine()?.plug(false).await?;
             tokio::time::sleep(lasts).await;
-            machine.plug(true).await?;
-            Ok(format!("{} was cut off for {lasts:?}", case.on))
+            machine()?.plug(true).await?;
+            Ok(format!("{on} was cut off for {lasts:?}"))
         }
-        (_, Fault::FillDisk) => {
-            machine.fill_etcd_disk(true).await?;
-            tokio::time::sleep(lasts).await;
-            machine.fill_etcd_disk(false).await?;
-            Ok(format!("etcd's disk on {} was full for {lasts:?}", case.on))
-        }
+        (_, Fault::FillDisk) => fill(&machine()?, Disk::Etcd, lasts).await,
+        (_, Fault::FillContainerd) => fill(&machine()?, Disk::Containerd, lasts).await,
+        (_, Fault::FillLogs) => fill(&machine()?, Disk::PodLogs, lasts).await,
         (_, Fault::SlowDisk) => {
-            machine.slow_disk(true)?;
-            tokio::time::sleep(lasts).await;
-            machine.slow_disk(false)?;
-            Ok(format!("the disk of {} was slow for {lasts:?}", case.on))
+            let slowed = machine()?.slow_disk(true);
+            for_a_while(&slowed, lasts).await;
+            machine()?.slow_disk(false)?;
+            slowed?;
+            Ok(format!("the disk of {on} was slow for {lasts:?}"))
         }
         (victim, Fault::Freeze) => {
-            let pids = find(&machine, victim, killed, false).await?;
+            let pids = find(&machine()?, victim, killed, false).await?;
             signal(&pids, Signal::SIGSTOP);
             tokio::time::sleep(lasts).await;
             signal(&pids, Signal::SIGCONT);
             Ok(format!("pid {pids:?} was frozen for {lasts:?}"))
         }
         (victim, _) => {
-            let pids = find(&machine, victim, killed, true).await?;
+            let pids = find(&machine()?, victim, killed, true).await?;
             signal(&pids, Signal::SIGKILL);
             Ok(format!("killed at {}", lab.stages().at(crate::probe::now())))
         }
     }
+}
+
+async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String, LabError> {
+    let filled = machine.fill_disk(disk, true).await;
+    for_a_while(&filled, lasts).await;
+    machine.fill_disk(disk, false).await?;
+    filled?;
+    Ok(format!("{} on {} was full for {lasts:?}", disk.path(), machine.name))
+}
+
+/// What a chaos that was killed may have left. What is off has nothing that could be healed, or is made anew when it boots.
+pub(crate) async fn heal(lab: &Lab) {
+    let _ = heal_links(lab).await;
+    for machine in lab.machines() {
+        let _ = machine.slow_disk(false);
+        for (disk, _) in lab.record.spec.disks() {
+            let _ = machine.fill_disk(disk, false).await;
+        }
+    }
+}
+
+/// What could be done only in part is undone at once.
+async fn for_a_while<T, E>(done: &Result<T, E>, lasts: Duration) {
+    if done.is_ok() {
+        tokio::time::sleep(lasts).await;
+    }
+}
+
+async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i32>, LabError> {
+    found("the helper to run", killed, to_kill, || lab.helper_pids()).await
 }
 
 async fn find(
@@ -92,11 +167,23 @@ async fn find(
     to_kill: bool,
 ) -> Result<Vec<i32>, LabError> {
     let what = format!("{} to run on {}", victim.as_str(), machine.name);
+    found(&what, killed, to_kill, || {
+        let running = machine.processes().into_iter().filter(|(_, args)| is(victim, args));
+        running.map(|(pid, _)| pid).collect()
+    })
+    .await
+}
+
+async fn found(
+    what: &str,
+    killed: &Killed,
+    to_kill: bool,
+    running: impl Fn() -> Vec<i32>,
+) -> Result<Vec<i32>, LabError> {
     let condition = Condition::new(what, APPEARS_WITHIN, "it may not live at this step");
     let found = wait_for(&condition, Duration::from_millis(20), async || {
         let mut killed = killed.lock().unwrap_or_else(|e| e.into_inner());
-        let running = machine.processes().into_iter().filter(|(_, args)| is(victim, args));
-        let pids: Vec<_> = running.map(|(pid, _)| pid).filter(|pid| !killed.contains(pid)).collect();
+        let pids: Vec<_> = running().into_iter().filter(|pid| !killed.contains(pid)).collect();
         if to_kill {
             killed.extend(&pids);
         }
@@ -115,7 +202,7 @@ fn is(victim: Victim, args: &[String]) -> bool {
         Victim::Kubelet => program == "kubelet",
         Victim::Etcd => program == "etcd",
         Victim::Apiserver => program == "kube-apiserver",
-        Victim::Node => false,
+        Victim::Node | Victim::Helper | Victim::Everything => false,
     }
 }
 

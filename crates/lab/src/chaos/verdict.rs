@@ -26,7 +26,7 @@ pub enum Verdict {
 /// Of one case: how its strike went, and what became of the cluster. One that did not get its turn before others of its
 /// bring-up broke the cluster proves nothing; a cluster that broke without any strike is everybody's.
 pub fn judge(strike: &Result<String, String>, any_struck: bool, seen: &Seen) -> Verdict {
-    match (strike, broken(seen)) {
+    match (strike, seen.broken()) {
         (Ok(_), None) => Verdict::Green,
         (Ok(_), Some(why)) => Verdict::Red(why),
         (Err(_), Some(why)) if !any_struck => Verdict::Red(why),
@@ -34,27 +34,36 @@ pub fn judge(strike: &Result<String, String>, any_struck: bool, seen: &Seen) -> 
     }
 }
 
-/// What is wrong, if anything.
-fn broken(seen: &Seen) -> Option<String> {
-    if let Some(why) = &seen.not_grown {
-        return Some(why.clone());
+impl Seen {
+    /// What is wrong, if anything.
+    pub fn broken(&self) -> Option<String> {
+        if let Some(why) = &self.not_grown {
+            return Some(why.clone());
+        }
+        let Some(report) = &self.report else { return Some("the prober left no report".into()) };
+        if !report.kept_everything() {
+            return Some(report.summary());
+        }
+        self.one_cluster.clone().err()
     }
-    let Some(report) = &seen.report else { return Some("the prober left no report".into()) };
-    if !report.kept_everything() {
-        return Some(report.summary());
-    }
-    seen.one_cluster.clone().err()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::{Bad, Writes};
 
     #[test]
     fn green_needs_a_strike_and_a_whole_cluster() {
         let struck: Result<String, String> = Ok("killed".into());
         let missed: Result<String, String> = Err("no etcd".into());
-        let probed = || Report { acknowledged: 5, clusters: ["a".to_string()].into(), ..Report::default() };
+        let writes = Writes { operations: 9, unknown: 1, keys: 2, judged: 2, red: vec![] };
+        let probed = || Report {
+            acknowledged: 5,
+            clusters: ["a".to_string()].into(),
+            writes: writes.clone(),
+            ..Report::default()
+        };
         let well = || Seen { not_grown: None, report: Some(probed()), one_cluster: Ok(()) };
         let lost = Report { lost: vec![4], ..probed() };
         let red = |seen: Seen| matches!(judge(&struck, true, &seen), Verdict::Red(_));
@@ -63,6 +72,10 @@ mod tests {
         assert!(red(Seen { not_grown: Some("no progress".into()), ..well() }));
         assert!(red(Seen { report: None, ..well() }));
         assert!(red(Seen { report: Some(lost), ..well() }));
+        // Nothing acknowledged is missing, and yet two histories: only this finds it.
+        let bad = Bad { key: 1, at_first: vec![None], history: vec![] };
+        let split = Report { writes: Writes { red: vec![bad], ..writes.clone() }, ..probed() };
+        assert!(red(Seen { report: Some(split), ..well() }));
         assert!(red(Seen { report: Some(Report { acknowledged: 0, ..probed() }), ..well() }));
         assert!(red(Seen { one_cluster: Err("two leaders".into()), ..well() }));
         let broken = Seen { report: None, ..well() };

@@ -1,6 +1,8 @@
 //! The four clients. Each asks at its own pace, one request after the other, and writes down how it ended.
 
+use super::rivals::Course;
 use super::{Log, NAMESPACE, PATIENCE, Request, Verb};
+use crate::history::Operation;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams, WatchEvent, WatchParams};
@@ -21,7 +23,8 @@ const OPEN_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const PREFIX: &str = "n-";
 
 pub(super) struct Shared {
-    rate: u32,
+    pub(super) rate: u32,
+    pub(super) course: Course,
     pub(super) resent: Resent,
     state: Mutex<State>,
 }
@@ -35,7 +38,8 @@ struct State {
 impl Shared {
     pub(super) fn new(rate: u32) -> Self {
         let log = Log { from: now(), rate, ..Log::default() };
-        Self { rate, resent: Resent::default(), state: Mutex::new(State { log, ..State::default() }) }
+        let state = Mutex::new(State { log, ..State::default() });
+        Self { rate, course: Course::begin(), resent: Resent::default(), state }
     }
 
     pub(super) fn take_log(&self) -> Log {
@@ -47,6 +51,15 @@ impl Shared {
     pub(super) fn untold(&self) -> usize {
         let state = self.state();
         state.acknowledged.difference(&state.log.watched).count()
+    }
+
+    pub(super) fn operated(&self, operation: Operation) {
+        self.state().log.operations.push(operation);
+    }
+
+    /// The objects of all operations so far.
+    pub(super) fn operated_on(&self) -> BTreeSet<u32> {
+        self.state().log.operations.iter().map(|o| o.key).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -85,14 +98,14 @@ fn number(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
 
-fn every(period: Duration) -> Interval {
+pub(super) fn every(period: Duration) -> Interval {
     let mut interval = interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }
 
 /// The next tick, or the end.
-async fn next(tick: &mut Interval, stop: &mut watch::Receiver<bool>) -> bool {
+pub(super) async fn next(tick: &mut Interval, stop: &mut watch::Receiver<bool>) -> bool {
     tokio::select! {
         _ = stop.wait_for(|stop| *stop) => false,
         _ = tick.tick() => true,

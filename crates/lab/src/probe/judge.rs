@@ -1,6 +1,7 @@
 //! The verdict: what was lost, what failed, when, and what the bring-up was at.
 
 use super::{Log, Request, Stages, Verb};
+use crate::history::{self, Writes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +35,8 @@ pub struct Report {
     pub windows: Vec<Window>,
     /// The uids of kube-system: more than one is more than one cluster.
     pub clusters: BTreeSet<String>,
+    /// Whether what rivals saw of shared objects could have happened one operation after the other.
+    pub writes: Writes,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +114,7 @@ pub fn judge(log: &Log, stages: &Stages) -> Report {
             })
             .collect(),
         clusters: log.clusters.clone(),
+        writes: history::judge(&log.operations),
     }
 }
 
@@ -163,6 +167,7 @@ impl Report {
         ]
         .into_iter()
         .flatten()
+        .chain(self.writes.wrong())
         .collect()
     }
 
@@ -174,13 +179,14 @@ impl Report {
         let asked: usize = self.requests.values().sum();
         let mut text = format!(
             "probed for {:.1}s: {asked} requests, {} failed (longest window {} ms), {} sent again as not looked at, \
-             {} writes acknowledged, {} lost",
+             {} writes acknowledged, {} lost; {}",
             self.seconds,
             self.failures.len(),
             self.longest_window(),
             self.resent,
             self.acknowledged,
             self.lost.len(),
+            self.writes,
         );
         let wrong = self.wrong();
         if !wrong.is_empty() {
@@ -193,6 +199,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::{Action, Answer, Operation};
 
     fn request(verb: Verb, at: i64, took: i64, number: u32, error: Option<&str>) -> Request {
         let number = (verb != Verb::Watch).then_some(number);
@@ -209,7 +216,12 @@ mod tests {
             watched: watched.iter().copied().collect(),
             present: present.iter().copied().collect(),
             clusters: ["a".to_string()].into(),
+            operations: vec![shared(Action::Create(1), Answer::Done)],
         }
+    }
+
+    fn shared(action: Action, answer: Answer) -> Operation {
+        Operation { key: 1, worker: 0, sent: 0, answered: 1, action, answer }
     }
 
     #[test]
@@ -263,6 +275,11 @@ mod tests {
             (log(vec![], &[], &[]), "only 0 writes acknowledged, 1 are the least"),
             (Log { to: 61_000, ..well() }, "only 2 writes acknowledged, 24 are the least"),
             (Log { clusters: BTreeSet::new(), ..well() }, "0 CLUSTERS"),
+            (Log { operations: vec![], ..well() }, "no operation on shared objects was answered"),
+            (
+                Log { operations: vec![shared(Action::Delete, Answer::Done)], ..well() },
+                "1 objects NOT LINEARIZABLE",
+            ),
             (Log { clusters: ["a", "b"].map(String::from).into(), ..well() }, "2 CLUSTERS"),
         ];
         for (log, want) in cases {

@@ -2,17 +2,19 @@
 //!
 //! In: a kubeconfig that goes through the load balancer, and a signal to stop. Four clients with connections of their own,
 //! retries off, create, get, list and watch numbered ConfigMaps in a namespace of the prober's own. Only a request that the server
-//! names as not looked at is sent again, as HTTP/2 has it, and the report counts these. Out: a [`Log`] of every request; [`judge`]
-//! makes the [`Report`] of it, without asking anybody.
+//! names as not looked at is sent again, as HTTP/2 has it, and the report counts these. Beside them a few [`rivals`] write to the same
+//! objects. Out: a [`Log`] of every request; [`judge`] makes the [`Report`] of it, without asking anybody.
 
 mod clients;
 mod judge;
+mod rivals;
 mod stages;
 
 pub use clients::now;
 pub use judge::{Failure, Report, Stale, Window, judge};
 pub use stages::{BringUp, Stages};
 
+use crate::history::Operation;
 use clients::{Shared, writer};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
@@ -27,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub const NAMESPACE: &str = "seedling-probe";
+const NAMESPACES: [&str; 2] = [NAMESPACE, rivals::NAMESPACE];
 /// Of a request; a cluster that takes longer than this to answer has not answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A cluster that is whole answers at the end, when what was written is counted.
@@ -89,6 +92,8 @@ pub struct Log {
     pub present: BTreeSet<u32>,
     /// Every uid the namespace kube-system was seen with: a second one is a second cluster.
     pub clusters: BTreeSet<String>,
+    /// What was done to objects that several clients write to.
+    pub operations: Vec<Operation>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +127,10 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     let client = async || connect_without_retries(&options.kubeconfig, &shared.resent).await;
     tasks.spawn(writer(client().await?, shared.clone(), stop.clone()));
     tasks.spawn(clients::getter(client().await?, shared.clone(), stop.clone()));
-    tasks.spawn(clients::lister(client().await?, shared.clone(), stop));
+    tasks.spawn(clients::lister(client().await?, shared.clone(), stop.clone()));
+    for worker in 0..rivals::RIVALS {
+        tasks.spawn(rivals::rival(client().await?, worker, shared.clone(), stop.clone()));
+    }
     let (enough, told) = watch::channel(false);
     let watcher = tokio::spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), told));
     while tasks.join_next().await.is_some() {}
@@ -135,8 +143,10 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     .await;
     enough.send_replace(true);
     let _ = watcher.await;
+    let to = clients::now();
+    rivals::last_look(not_counted(&options.kubeconfig).await?, &shared).await?;
     let mut log = shared.take_log();
-    log.to = clients::now();
+    log.to = to;
     log.present = count(&options.kubeconfig).await?;
     remove(&options.kubeconfig).await;
     Ok(log)
@@ -147,7 +157,7 @@ async fn not_counted(kubeconfig: &Path) -> Result<kube::Client, ClusterError> {
     connect_without_retries(kubeconfig, &Resent::default()).await
 }
 
-/// `readyz`, then the namespace: what an admin would type first. A run that was cut off before may have left one.
+/// `readyz`, then the namespaces: what an admin would type first. A run that was cut off before may have left one.
 async fn first_answer(options: &Options) -> Result<(), ProbeError> {
     let client = not_counted(&options.kubeconfig).await?;
     let hint = "seedling lab status; is this the kubeconfig of the cluster?";
@@ -158,15 +168,22 @@ async fn first_answer(options: &Options) -> Result<(), ProbeError> {
     })
     .await?;
     let namespaces: Api<Namespace> = Api::all(client);
+    for name in NAMESPACES {
+        make(&namespaces, name).await?;
+    }
+    Ok(())
+}
+
+async fn make(namespaces: &Api<Namespace>, name: &str) -> Result<(), ProbeError> {
     let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(NAMESPACE.into());
-    let hint = "kubectl get namespace seedling-probe -o yaml";
+    namespace.metadata.name = Some(name.into());
+    let hint = format!("kubectl get namespace {name} -o yaml");
     let condition = Condition::within("an earlier prober's namespace to be gone", GONE_WITHIN, hint);
     let made = wait_for(&condition, Duration::from_millis(200), async || {
         match namespaces.create(&PostParams::default(), &namespace).await {
             Ok(_) => Probe::Met(Ok(())),
             Err(kube::Error::Api(answer)) if answer.code == 409 => {
-                let _ = namespaces.delete(NAMESPACE, &DeleteParams::background()).await;
+                let _ = namespaces.delete(name, &DeleteParams::background()).await;
                 Probe::Unmet("it is being removed".into())
             }
             Err(e) => Probe::Met(Err(ProbeError::Namespace(Box::new(e)))),
@@ -201,8 +218,11 @@ async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
 async fn remove(kubeconfig: &Path) {
     let removed = async {
         let namespaces: Api<Namespace> = Api::all(not_counted(kubeconfig).await?);
-        let deleted = namespaces.delete(NAMESPACE, &DeleteParams::background()).await;
-        deleted.map(drop).map_err(|e| ProbeError::Namespace(Box::new(e)))
+        for name in NAMESPACES {
+            let deleted = namespaces.delete(name, &DeleteParams::background()).await;
+            deleted.map_err(|e| ProbeError::Namespace(Box::new(e)))?;
+        }
+        Ok::<_, ProbeError>(())
     };
     if let Err(error) = removed.await {
         tracing::warn!(%error, "the prober's namespace was not removed");

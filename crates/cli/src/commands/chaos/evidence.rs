@@ -1,4 +1,4 @@
-//! What a person would ask for first after a bring-up that failed or took long, kept before its lab is removed.
+//! What a person would ask for first after a bring-up that failed, lost something or took long, kept before its lab is removed.
 
 use seedling_lab::Lab;
 use std::fs::File;
@@ -16,6 +16,9 @@ pub async fn keep(lab: &Lab, beside: impl Fn(&str) -> PathBuf) {
             // Also of containers that are gone.
             pod_logs(&machine.on_disk("/var/log"), &beside(&format!("{}-pods.tar.gz", host.name))).await;
         }
+    }
+    for file in [lab.dir.join("probe.json"), lab.probe_history()] {
+        let _ = std::fs::copy(&file, beside(&file.file_name().unwrap_or_default().to_string_lossy()));
     }
     ourselves(&["lab", "journal", "--name", name], &beside("steps.txt")).await;
     for what in ["pods", "events", "clusteroperators"] {

@@ -30,11 +30,12 @@ pub fn results(outcomes: &[Outcome], missed_at_most: usize) -> (Value, Vec<Strin
     let bring_ups: BTreeMap<_, _> = outcomes.iter().map(|o| (o.round, o)).collect();
     let sum = |of: fn(&Outcome) -> usize| bring_ups.values().map(|o| of(o)).sum::<usize>();
     let (acknowledged, lost, stale) = (sum(|o| o.acknowledged), sum(|o| o.lost), sum(|o| o.stale));
+    let (operations, not_linearizable) = (sum(|o| o.operations), sum(|o| o.not_linearizable));
     let longest = bring_ups.values().map(|o| o.longest_window_millis).max().unwrap_or_default();
     let slowest = bring_ups.values().map(|o| o.seconds).fold(0.0, f64::max);
     let summary = format!(
         "{} strikes in {} bring-ups: {green} green, {red} red, {missed} missed; {acknowledged} writes acknowledged, {lost} lost, \
-         {stale} stale reads; longest time in which requests failed {:.1} s, slowest bring-up {slowest:.0} s",
+         {stale} stale reads; {operations} operations on shared objects, {not_linearizable} objects not linearizable; longest time in which requests failed {:.1} s, slowest bring-up {slowest:.0} s",
         outcomes.len(),
         bring_ups.len(),
         longest as f64 / 1000.0,
@@ -49,6 +50,10 @@ pub fn results(outcomes: &[Outcome], missed_at_most: usize) -> (Value, Vec<Strin
         "acknowledged": acknowledged,
         "lost": lost,
         "stale": stale,
+        "operations": operations,
+        "unknown": sum(|o| o.unknown),
+        "objectsJudged": sum(|o| o.objects_judged),
+        "notLinearizable": not_linearizable,
         "resent": sum(|o| o.resent),
         "failedRequests": sum(|o| o.failed_requests),
         "longestWindowMillis": longest,
@@ -77,6 +82,10 @@ mod tests {
             acknowledged: 500,
             stale: 0,
             lost: 0,
+            operations: 700,
+            unknown: 3,
+            objects_judged: 90,
+            not_linearizable: 0,
         }
     }
 
@@ -98,6 +107,10 @@ mod tests {
             ("/victims/kubelet/missed", 1),
             ("/bringUps", 2),
             ("/acknowledged", 1000),
+            ("/operations", 1400),
+            ("/unknown", 6),
+            ("/objectsJudged", 180),
+            ("/notLinearizable", 0),
             ("/resent", 4),
             ("/longestWindowMillis", 1200),
         ] {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use seedling_lab::chaos::{self, Case, Killed, Progress, Seen, Step, Verdict, judge, strike};
 use seedling_lab::{Lab, Labs, members};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,8 +20,15 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A bring-up that takes longer has waited for something besides what was struck.
 const SLOW: Duration = Duration::from_secs(150);
 
-/// Of a disk that is to be filled: room for a cluster that has just grown.
-const ETCD_DISK_MIB: &str = "256";
+/// The disk that is to be filled: room for a cluster that has just grown.
+fn disk_for(fault: chaos::Fault) -> &'static [&'static str] {
+    match fault {
+        chaos::Fault::FillDisk => &["--etcd-disk", "256"],
+        chaos::Fault::FillContainerd => &["--containerd-disk", "4096"],
+        chaos::Fault::FillLogs => &["--log-disk", "64"],
+        _ => &[],
+    }
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +49,12 @@ pub struct Outcome {
     pub acknowledged: usize,
     pub stale: usize,
     pub lost: usize,
+    /// On objects that several clients write to: operations, those of which nobody knows whether they happened, objects that were
+    /// judged, and those whose answers no order explains.
+    pub operations: usize,
+    pub unknown: usize,
+    pub objects_judged: usize,
+    pub not_linearizable: usize,
 }
 
 /// Of the bring-up that is being struck.
@@ -77,7 +91,7 @@ impl Round<'_> {
                 Seen { not_grown: Some(last_words(&log)), report, one_cluster }
             }
         };
-        let explain = seen.not_grown.is_some() || took > SLOW;
+        let explain = seen.broken().is_some() || took > SLOW;
         if let (true, Some(lab)) = (explain, &lab) {
             evidence::keep(lab, |name| self.beside(&format!("round-{}-{name}", self.number))).await;
         }
@@ -114,6 +128,10 @@ impl Round<'_> {
             acknowledged: report.acknowledged,
             stale: report.stale.len(),
             lost: report.lost.len(),
+            operations: report.writes.operations,
+            unknown: report.writes.unknown,
+            objects_judged: report.writes.judged,
+            not_linearizable: report.writes.red.len(),
         }
     }
 
@@ -125,9 +143,14 @@ impl Round<'_> {
         let output = File::create(log).with_context(|| log.display().to_string())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["lab", "up", "--probe", "--name", &self.args.name]);
-        if self.cases.iter().any(|case| case.fault == chaos::Fault::FillDisk) {
-            command.args(["--etcd-disk", ETCD_DISK_MIB]);
+        command.args(["--masters", &self.args.masters.to_string()]);
+        if let Some(minutes) = self.args.patience {
+            let manifest = self.beside("patience.yaml");
+            std::fs::write(&manifest, patience(minutes))?;
+            command.arg("--manifest").arg(manifest);
         }
+        let disks: BTreeSet<_> = self.cases.iter().map(|case| disk_for(case.fault)).collect();
+        command.args(disks.into_iter().flatten());
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
         Ok(command.spawn()?)
     }
@@ -175,12 +198,19 @@ impl Round<'_> {
             return Err("the bring-up ended before this step".into());
         }
         let lab = self.labs.open(&self.args.name).map_err(|e| e.to_string())?;
-        strike(&lab, case, self.args.lasts(), killed).await.map_err(|e| e.to_string())
+        strike(self.labs, &lab, case, self.args.lasts(), killed).await.map_err(|e| e.to_string())
     }
 
     fn beside(&self, name: &str) -> PathBuf {
         self.args.logs.join(name)
     }
+}
+
+fn patience(minutes: u32) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: bring-up, namespace: openshift-config}}\n\
+         data: {{patience-minutes: \"{minutes}\"}}\n"
+    )
 }
 
 fn say(outcome: &Outcome) {
