@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test check unit e2e fuzz bench conformance prober chaos docs release dist dist-check setup clean
+.PHONY: fresh lab test check unit e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -75,6 +75,11 @@ prober: release ## RUNS (20) bring-ups beside a client that forgives nothing: do
 CHAOS ?= --every-step
 chaos: release ## bring-ups with a strike at every step: docs/reports/chaos.json; CHAOS for other flags
 	$(BINARY) chaos handoff $(CHAOS) --report docs/reports/chaos.json
+
+MINUTES ?= 120
+soak: release ## MINUTES (120) of renewals, new revisions and masters on new disks: docs/reports/soak.json
+	$(CARGO) build $(FLAGS) --bin soak
+	$(TARGET)/soak --minutes $(MINUTES)
 
 # Not incremental: how the compiler cuts a program into pieces would depend on what was compiled before.
 dist: setup ## a .deb, the payload as one archive, their sums and what they are made of, into target/dist; the same bytes each time

@@ -2,6 +2,7 @@
 
 pub mod judge;
 pub mod prober;
+pub mod soak;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
