@@ -11,10 +11,12 @@ mod objects;
 pub mod operator_status;
 pub mod patience;
 pub mod recovery;
+mod token;
 
 pub use cache::Cache;
 pub use connect::{Resent, connect, connect_without_retries, connect_yaml};
 pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
+pub use token::token_of;
 
 use thiserror::Error;
 

@@ -113,8 +113,8 @@ impl ControlPlane {
             format!("--kubeconfig={}", file("auth/kubeconfig")),
             format!("--cluster-signing-cert-file={}", file("signer.crt")),
             format!("--cluster-signing-key-file={}", file("signer.key")),
-            // Those of tokens fill in the secrets that the machine-config server hands out.
-            "--controllers=certificatesigningrequest-signing-controller,serviceaccount-token-controller"
+            // The publisher's are the authorities that joining machines trust.
+            "--controllers=certificatesigningrequest-signing-controller,root-ca-certificate-publisher-controller"
                 .into(),
             format!("--service-account-private-key-file={}", file("sa.key")),
             format!("--root-ca-file={}", file("signer.crt")),

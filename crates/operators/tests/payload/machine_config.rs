@@ -169,8 +169,7 @@ async fn a_master_joins() {
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
     tokio::spawn(machine_approver::operate(approver, VERSION.into()));
     let server = as_service_account(&plane, NS, "machine-config-server").await;
-    let source =
-        Source::Cluster { client: server, api_server: "https://api-int.ocp4.example.com:6443".into() };
+    let source = Source::cluster(server, "https://api-int.ocp4.example.com:6443");
     let tls_dir = tls.path().to_path_buf();
     let inventory = tokio::sync::watch::Sender::new(Inventory::default());
     tokio::spawn(async move {
