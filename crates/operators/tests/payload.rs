@@ -1,10 +1,12 @@
-//! The version, network, DNS and machine-config operators and the approver against a real API server.
+//! The operators and the approver against a real API server; what their roles allow.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod control_plane;
 #[path = "payload/machine_config.rs"]
 mod machine_config;
+#[path = "payload/roles.rs"]
+mod roles;
 
 use control_plane::{ControlPlane, payload};
 use seedling_cluster::operator_status::{Cond, Report, report};

@@ -36,7 +36,7 @@ const NAMES: Names = Names {
 };
 
 pub async fn run(client: Client, fence: Fence) -> Result<()> {
-    let env = Env::load(client).await?;
+    let env = Env::load(client, &NAMES).await?;
     let (tell, seen) = watch::channel(Err("the members were not asked yet".to_string()));
     let operand = Operand {
         names: NAMES,

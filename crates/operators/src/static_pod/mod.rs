@@ -25,6 +25,7 @@ use decide::{NodeView, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
+use seedling_cluster::operator_status::report_refusals;
 use seedling_cluster::{Cache, delete, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
@@ -93,6 +94,7 @@ pub fn always_calm(_: &Env) -> BoxFuture<'_, Result<bool>> {
     Box::pin(std::future::ready(Ok(true)))
 }
 
+const MANAGER: &str = "seedling-installers";
 /// Certificates and forgotten changes are looked at this often; everything else is a watch.
 const RESYNC: Duration = Duration::from_secs(60);
 /// While something is under way and nothing else wakes us: readiness of an operand is no event of the API.
@@ -101,7 +103,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 const BURST: Duration = Duration::from_millis(50);
 
 impl Env {
-    pub async fn load(client: Client) -> Result<Self> {
+    pub async fn load(client: Client, names: &Names) -> Result<Self> {
         let inventory = inventory::wait(&client).await;
         let map = get(&client, "v1", "ConfigMap", Some("kube-system"), "cluster-config-v1").await?;
         let map = map.context("ConfigMap kube-system/cluster-config-v1 is missing")?;
@@ -113,7 +115,8 @@ impl Env {
             .tls_danger_accept_invalid_certs(true)
             .timeout(Duration::from_secs(2))
             .build()?;
-        Ok(Self { cache: Cache::new(&client), client, http, config, release, inventory })
+        let cache = Cache::owning(&client, &[names.namespace, names.operator_namespace]);
+        Ok(Self { cache, client, http, config, release, inventory })
     }
 }
 
@@ -142,13 +145,24 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
+                    tell_refusals(env, names).await;
                     true
                 }
             },
-            None => true,
+            None => {
+                tell_refusals(env, names).await;
+                true
+            }
         };
         watched.changed(&env.cache, if busy { PROGRESS } else { RESYNC }).await;
         tokio::time::sleep(BURST).await;
+    }
+}
+
+/// Whoever comes to no report says at least what its role does not allow.
+async fn tell_refusals(env: &Env, names: &Names) {
+    if let Err(e) = report_refusals(&env.cache, names.operator).await {
+        tracing::warn!("{}: {e}", names.operator);
     }
 }
 
@@ -233,7 +247,14 @@ async fn start_installers(
     }
     let calm = (operand.calm)(env).await?;
     let kept = prune::kept(&revision::made(&env.cache, names).await?, &nodes, latest);
-    for (node, retry) in decide(&nodes, latest, calm) {
+    let due = decide(&nodes, latest, calm);
+    if !due.is_empty() {
+        // Also what an installer on another master is still at.
+        let under_way = nodes.iter().flat_map(|n| &n.installers).filter(|i| !i.failed && !i.done);
+        let revisions = under_way.map(|i| i.revision).chain([latest]).collect();
+        seedling_cluster::apply(&env.client, MANAGER, &installer::role(names, desired, &revisions)).await?;
+    }
+    for (node, retry) in due {
         tracing::info!("{}: revision {latest} to {node}", names.operator);
         let pod = installer::pod(names, &env.release, desired, &node, (latest, retry), &kept)?;
         seedling_cluster::create_if_missing(&env.client, &pod).await?;
