@@ -16,7 +16,7 @@ mod token;
 
 pub use cache::Cache;
 pub use connect::{Resent, connect, connect_in_cluster_with, connect_without_retries, connect_yaml};
-pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
+pub use objects::{api, apply, create_if_missing, delete, delete_seen, describe, get, list, patch_status};
 pub use token::token_of;
 
 use thiserror::Error;

@@ -26,7 +26,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
 use seedling_cluster::operator_status::report_refusals;
-use seedling_cluster::{Cache, delete, get, list};
+use seedling_cluster::{Cache, delete_seen, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
@@ -167,10 +167,14 @@ async fn tell_refusals(env: &Env, names: &Names) {
 }
 
 async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
-    for pod in stuck.look(view.pods.values(), Instant::now()) {
-        tracing::warn!("{}: {pod} will never start; it is deleted, and made again", names.operator);
-        if let Err(e) = delete(&env.client, "v1", "Pod", Some(names.namespace), &pod).await {
-            tracing::warn!("{}: {e}", names.operator);
+    let stuck = stuck.look(view.pods.values(), Instant::now());
+    for pod in stuck.iter().filter_map(|name| view.pods.get(name)) {
+        match delete_seen(&env.client, "v1", "Pod", pod).await {
+            Ok(true) => {
+                tracing::warn!("{}: {} would never start; it is made again", names.operator, name(pod))
+            }
+            Ok(false) => tracing::info!("{}: {} is not as it was seen", names.operator, name(pod)),
+            Err(e) => tracing::warn!("{}: {e}", names.operator),
         }
     }
 }
@@ -223,8 +227,9 @@ async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen
     let behind = behind(env, &nodes, latest, patience, &mut seen.newest);
     report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
-    if !busy {
-        prune(env, names, &nodes, latest).await;
+    if !busy && let Err(e) = prune(env, names, view, &nodes, latest).await {
+        // It is seen again; nothing waits for it.
+        tracing::warn!("{}: {e:#}", names.operator);
     }
     Ok(busy)
 }
@@ -262,18 +267,25 @@ async fn start_installers(
     Ok(())
 }
 
-/// What cannot be deleted now is seen again; nothing waits for it. A master's own files go with its next installer.
-async fn prune(env: &Env, names: &Names, nodes: &[NodeView], latest: i64) {
-    let warn = |e: anyhow::Error| tracing::warn!("{}: {e:#}", names.operator);
+/// What nobody needs any more. That a master runs a revision is asked of the API before the revision goes, not of a watch. A master's own
+/// files go with its next installer.
+async fn prune(env: &Env, names: &Names, view: &View, nodes: &[NodeView], latest: i64) -> Result<()> {
     for installer in nodes.iter().flat_map(superfluous) {
-        let deleted = delete(&env.client, "v1", "Pod", Some(names.namespace), &installer.pod).await;
-        deleted.unwrap_or_else(|e| warn(e.into()));
+        if let Some(pod) = view.pods.get(&installer.pod) {
+            delete_seen(&env.client, "v1", "Pod", pod).await?;
+        }
     }
-    let made = revision::made(&env.cache, names).await.unwrap_or_default();
-    for revision in prune::superfluous(&made, nodes, latest) {
+    let made = revision::made(&env.cache, names).await?;
+    if prune::superfluous(&made, nodes, latest).is_empty() {
+        return Ok(());
+    }
+    let now = view.now(&env.client, names).await?;
+    let nodes: Vec<_> = now.masters.iter().map(|node| node_view(names, &now, node)).collect();
+    for revision in prune::superfluous(&made, &nodes, latest) {
         tracing::info!("{}: revision {revision} is of no use any more", names.operator);
-        revision::remove(&env.cache, names, revision).await.unwrap_or_else(warn);
+        revision::remove(&env.cache, names, revision).await?;
     }
+    Ok(())
 }
 
 /// Masters of the inventory that do not run the newest revision.
