@@ -12,20 +12,28 @@ use tokio::sync::Notify;
 /// A kind that is not served, or an API that does not answer, is an error after this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was asked for once is watched from then on: namespaced kinds by namespace, others by object.
+/// What was asked for once is watched from then on: namespaced kinds by namespace, others by object. Where a role allows no more, it
+/// is one object too.
 #[derive(Clone)]
 pub struct Cache {
     pub client: Client,
+    /// Namespaces whose Secrets are all the process's own.
+    own: Arc<[&'static str]>,
     followed: Arc<Mutex<BTreeMap<Key, Arc<Followed>>>>,
     changed: Arc<Notify>,
 }
 
-/// Kind, namespace, and the name of an object without a namespace.
+/// Kind, namespace, and the name of an object that is watched alone.
 type Key = (&'static str, String, String);
 
 impl Cache {
     pub fn new(client: &Client) -> Self {
-        Self { client: client.clone(), followed: Arc::default(), changed: Arc::default() }
+        Self::owning(client, &[])
+    }
+
+    /// Secrets of these namespaces are watched together, others one by one.
+    pub fn owning(client: &Client, own: &[&'static str]) -> Self {
+        Self { client: client.clone(), own: own.into(), followed: Arc::default(), changed: Arc::default() }
     }
 
     pub async fn get(
@@ -64,9 +72,9 @@ impl Cache {
         let field = |path: &str| live.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (kind, namespace, name) = (field("/kind"), field("/metadata/namespace"), field("/metadata/name"));
         let followed = self.followed.lock().unwrap_or_else(|e| e.into_inner());
-        let mine = followed.iter().filter(|((k, ns, one), _)| {
-            *k == kind && ns == namespace && (!namespace.is_empty() || one == name)
-        });
+        let mine = followed
+            .iter()
+            .filter(|((k, ns, one), _)| *k == kind && ns == namespace && (one.is_empty() || one == name));
         for (_, followed) in mine {
             followed.put(live.clone());
         }
@@ -101,16 +109,46 @@ impl Cache {
         namespace: Option<&str>,
         name: &str,
     ) -> Arc<Followed> {
-        let one = if namespace.is_some() { "" } else { name };
+        let one = if alone(&self.own, kind, namespace) { name } else { "" };
         let key = (kind, namespace.unwrap_or_default().to_string(), one.to_string());
         let mut followed = self.followed.lock().unwrap_or_else(|e| e.into_inner());
         let start = || {
-            let selection = match namespace {
-                Some(ns) => Selection { namespace: Some(ns.into()), ..Selection::all(api_version, kind) },
-                None => Selection::one(api_version, kind, None, name),
+            let selection = match (one, namespace) {
+                ("", Some(ns)) => {
+                    Selection { namespace: Some(ns.into()), ..Selection::all(api_version, kind) }
+                }
+                _ => Selection::one(api_version, kind, namespace, name),
             };
             Arc::new(follow_and_wake(&self.client, selection, self.changed.clone()))
         };
         followed.entry(key).or_insert_with(start).clone()
+    }
+}
+
+/// Somebody else's Secrets, and what everybody keeps in kube-system, are nothing to look through.
+fn alone(own: &[&str], kind: &str, namespace: Option<&str>) -> bool {
+    match namespace {
+        None | Some("kube-system") => true,
+        Some(namespace) => kind == "Secret" && !own.contains(&namespace),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_secret_is_watched_alone() {
+        let own = ["mine"];
+        for (kind, namespace, want) in [
+            ("Secret", Some("mine"), false),
+            ("Secret", Some("other"), true),
+            ("ConfigMap", Some("other"), false),
+            ("ConfigMap", Some("kube-system"), true),
+            ("Secret", Some("kube-system"), true),
+            ("Node", None, true),
+        ] {
+            assert_eq!(alone(&own, kind, namespace), want, "{kind} {namespace:?}");
+        }
     }
 }

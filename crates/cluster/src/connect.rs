@@ -1,5 +1,6 @@
 //! A client from a kubeconfig, or from inside a pod.
 
+use crate::refused::Watched;
 use crate::{ClusterError, whenever};
 use http::Request;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
@@ -7,7 +8,7 @@ use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt, retry::RetryPolicy};
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig};
 use kube::{Client, config::KubeconfigError};
 use rustls_pki_types::InvalidDnsNameError;
 use std::path::Path;
@@ -35,7 +36,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> 
             let fail = |source: KubeconfigError| error(&path.display().to_string(), source);
             from_kubeconfig(Kubeconfig::read_from(path).map_err(fail)?, &path.display().to_string()).await
         }
-        None => in_cluster(),
+        None => in_cluster(None),
     }
 }
 
@@ -79,9 +80,17 @@ async fn from_kubeconfig(kubeconfig: Kubeconfig, name: &str) -> Result<Client, C
     client(config, name, Resent::default())
 }
 
-fn in_cluster() -> Result<Client, ClusterError> {
+/// From inside a pod, with a token for another service account than the pod's.
+pub fn connect_in_cluster_with(token: String) -> Result<Client, ClusterError> {
+    in_cluster(Some(token))
+}
+
+fn in_cluster(token: Option<String>) -> Result<Client, ClusterError> {
     const NAME: &str = "of the service account";
     let mut config = Config::incluster().map_err(|e| error(NAME, e))?;
+    if let Some(token) = token {
+        config.auth_info = AuthInfo { token: Some(token.into()), ..AuthInfo::default() };
+    }
     if let Ok(env) = std::fs::read_to_string(API_SERVER_URL_ENV)
         && let Some(url) = server_url(&env)
     {
@@ -123,6 +132,7 @@ fn client_with(
         .build(connector);
     let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
     let service = ServiceBuilder::new()
+        .layer_fn(Watched)
         .layer(config.base_uri_layer())
         .option_layer(retry)
         .layer(RetryLayer::new(Unprocessed { times: 0, resent }))

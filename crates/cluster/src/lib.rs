@@ -11,11 +11,16 @@ mod objects;
 pub mod operator_status;
 pub mod patience;
 pub mod recovery;
+pub mod refused;
+mod token;
 mod whenever;
 
 pub use cache::Cache;
-pub use connect::{Resent, connect, connect_here, connect_without_retries, connect_yaml};
-pub use objects::{api, apply, create_if_missing, delete, describe, get, list, patch_status};
+pub use connect::{
+    Resent, connect, connect_here, connect_in_cluster_with, connect_without_retries, connect_yaml,
+};
+pub use objects::{api, apply, create_if_missing, delete, delete_seen, describe, get, list, patch_status};
+pub use token::token_of;
 
 use thiserror::Error;
 
@@ -43,6 +48,9 @@ impl ClusterError {
     /// The API answered, and said that the object is not there.
     pub fn is_not_found(&self) -> bool {
         self.status_code() == Some(404)
+    }
+    pub fn is_forbidden(&self) -> bool {
+        self.status_code() == Some(403)
     }
     pub fn is_conflict(&self) -> bool {
         self.status_code() == Some(409)

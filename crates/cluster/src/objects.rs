@@ -1,7 +1,9 @@
 //! Objects as JSON values: applied, created, read, without generated types.
 
 use crate::ClusterError;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Scope, oneshot};
 use kube::{Client, ResourceExt};
@@ -158,6 +160,29 @@ pub async fn delete(
     match api.delete(name, &DeleteParams::background()).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(e) => Err(failed(format!("deleting {kind} {name}"), e)),
+    }
+}
+
+/// Deletes what was seen and nothing else: what changed since, or is another one of that name, stays. A watch may lag without knowing it.
+/// True: it was as seen. Objects of a list do not say their kind.
+pub async fn delete_seen(
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+    seen: &Value,
+) -> Result<bool, ClusterError> {
+    let field = |name: &str| seen["metadata"][name].as_str().map(String::from);
+    let (Some(name), Some(uid), Some(version)) = (field("name"), field("uid"), field("resourceVersion"))
+    else {
+        return Err(ClusterError::Malformed(describe(seen)));
+    };
+    let api = api(client, api_version, kind, field("namespace").as_deref()).await?;
+    let preconditions = Preconditions { uid: Some(uid), resource_version: Some(version) };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+    match api.delete(&name, &params).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(false),
         Err(e) => Err(failed(format!("deleting {kind} {name}"), e)),
     }
 }

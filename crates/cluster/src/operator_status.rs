@@ -1,9 +1,10 @@
 //! ClusterOperators: what an operator says of itself, with transition times that only move when a status does.
 
-use crate::{Cache, ClusterError, patch_status};
+use crate::{Cache, ClusterError, patch_status, refused};
 use serde_json::{Value, json};
 
 const API_VERSION: &str = "config.openshift.io/v1";
+const MANAGER: &str = "seedling-operator";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cond {
@@ -41,9 +42,11 @@ pub async fn report(cache: &Cache, report: &Report) -> Result<(), ClusterError> 
             // The schema asks for a spec, though an operator has nothing to say there.
             let mut object = identity.clone();
             object["spec"] = json!({});
-            cache.apply("seedling-operator", &object).await?
+            cache.apply(MANAGER, &object).await?
         }
     };
+    let degraded = refusal(&refused::standing()).unwrap_or_else(|| report.degraded.clone());
+    let report = &Report { degraded, ..report.clone() };
     let before = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let versions_before = live.pointer("/status/versions").cloned().unwrap_or_else(|| json!([]));
     let status = status(report, &before, &versions_before, &now());
@@ -54,8 +57,42 @@ pub async fn report(cache: &Cache, report: &Report) -> Result<(), ClusterError> 
     }
     let mut object = identity;
     object["status"] = status;
-    cache.put(&patch_status(&cache.client, "seedling-operator", &object).await?);
+    cache.put(&patch_status(&cache.client, MANAGER, &object).await?);
     Ok(())
+}
+
+/// For an operator that comes no further, and so to no report: what it is refused is told beside what it said last.
+pub async fn report_refusals(cache: &Cache, name: &str) -> Result<(), ClusterError> {
+    let Some(degraded) = refusal(&refused::standing()) else { return Ok(()) };
+    let live = cache.get(API_VERSION, "ClusterOperator", None, name).await?.unwrap_or_default();
+    let status = with_degraded(live["status"].clone(), &degraded, &now());
+    if live["status"] == status {
+        return Ok(());
+    }
+    let object = json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": name}, "status": status});
+    cache.put(&patch_status(&cache.client, MANAGER, &object).await?);
+    Ok(())
+}
+
+fn refusal(standing: &[String]) -> Option<Cond> {
+    let message = || format!("the API server refuses (403): {}", standing.join("; "));
+    (!standing.is_empty()).then(|| Cond::new(true, "Forbidden", message()))
+}
+
+/// The others stay what they were.
+fn with_degraded(mut status: Value, degraded: &Cond, now: &str) -> Value {
+    let before = status["conditions"].as_array().cloned().unwrap_or_default();
+    let mut conditions: Vec<_> = before.iter().filter(|c| c["type"] != "Degraded").cloned().collect();
+    conditions.push(condition(&before, now, "Degraded", degraded));
+    status["conditions"] = json!(conditions);
+    status
+}
+
+fn condition(before: &[Value], now: &str, kind: &str, cond: &Cond) -> Value {
+    let status = if cond.status { "True" } else { "False" };
+    let same = before.iter().find(|c| c["type"] == kind && c["status"] == status);
+    let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(now);
+    json!({"type": kind, "status": status, "reason": cond.reason, "message": cond.message, "lastTransitionTime": since})
 }
 
 /// What an earlier instance of this operator said.
@@ -66,12 +103,7 @@ pub async fn said_available(cache: &Cache, name: &str) -> Result<bool, ClusterEr
 }
 
 fn status(report: &Report, before: &[Value], versions_before: &Value, now: &str) -> Value {
-    let condition = |kind: &str, cond: &Cond| {
-        let status = if cond.status { "True" } else { "False" };
-        let same = before.iter().find(|c| c["type"] == kind && c["status"] == status);
-        let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(now);
-        json!({"type": kind, "status": status, "reason": cond.reason, "message": cond.message, "lastTransitionTime": since})
-    };
+    let condition = |kind: &str, cond: &Cond| condition(before, now, kind, cond);
     let versions = match report.available.status && !report.progressing.status {
         true => json!([{"name": "operator", "version": report.version}]),
         false => versions_before.clone(),
@@ -145,6 +177,27 @@ mod tests {
             assert_eq!(written["type"], "Upgradeable");
             assert_eq!((written["status"] == "True", written["reason"].as_str().unwrap_or_default()), want);
         }
+    }
+
+    #[test]
+    fn what_is_refused_is_told_by_whoever_comes_to_no_report() {
+        assert_eq!(refusal(&[]), None);
+        let cond = refusal(&["list secrets in ns".into()]).unwrap_or_else(|| Cond::new(false, "", ""));
+        assert_eq!(cond.message, "the API server refuses (403): list secrets in ns");
+        let said = status(&sample(true), &[], &json!([]), "t1");
+        let told = with_degraded(said.clone(), &cond, "t2");
+        assert_eq!(told["versions"], said["versions"]);
+        let of = |status: &Value, kind: &str| {
+            let all = status["conditions"].as_array().cloned().unwrap_or_default();
+            all.into_iter().find(|c| c["type"] == kind).unwrap_or_default()
+        };
+        assert_eq!(of(&told, "Available"), of(&said, "Available"));
+        assert_eq!(
+            (of(&told, "Degraded")["status"].as_str(), of(&told, "Degraded")["reason"].as_str()),
+            (Some("True"), Some("Forbidden"))
+        );
+        assert_eq!(with_degraded(told.clone(), &cond, "t3"), told, "the same again is no news");
+        assert_eq!(with_degraded(Value::Null, &cond, "t")["conditions"][0]["type"], "Degraded");
     }
 
     #[test]

@@ -5,41 +5,118 @@
 //! certificate is there when the kubelet starts; from then on the kubelet renews it.
 //!
 //! Killed at any point: the key is kept before the request is made, the request is named after the key, and the kubeconfig, which
-//! ends this for good, is written last.
+//! ends this for good, is written last. Then what the machine asked with is taken from its disk. A node that has lost its
+//! certificate, or was off until it ended, needs a new one, from somebody who may give it: `seedling node reissue`.
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::{AuthInfo, Kubeconfig};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, follow};
-use seedling_pki::{KeyAlgorithm, new_key, node_request};
+use seedling_pki::{KeyAlgorithm, new_key, node_request, not_after};
 use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
 use seedling_types::paths;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use time::OffsetDateTime;
 
 /// While the API does not answer, or refuses because its rules are not there yet.
 const RETRY: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// A certificate that has ended is no reason not to start: a master's kubelet also runs the API that would give it another.
+const WITH_ENDED: Duration = Duration::from_secs(60);
+
+/// What a node has of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certificate {
+    Valid,
+    Ended,
+    Missing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    Start,
+    /// The kubelet starts only with one.
+    Ask,
+    /// And starts with what it has if none comes.
+    AskBriefly,
+    /// It has to be given something to ask with; until then it starts with what it has.
+    StartWithEnded,
+    GiveUp,
+}
+
+fn plan(own: Certificate, can_ask: bool) -> Plan {
+    match (own, can_ask) {
+        (Certificate::Valid, _) => Plan::Start,
+        (Certificate::Missing, true) => Plan::Ask,
+        (Certificate::Missing, false) => Plan::GiveUp,
+        (Certificate::Ended, true) => Plan::AskBriefly,
+        (Certificate::Ended, false) => Plan::StartWithEnded,
+    }
+}
+
 /// Everything below `root`, which is `/` on a node.
 pub async fn join(root: &Path, node: &str) -> Result<()> {
-    let at = |path: &str| root.join(path.trim_start_matches('/'));
-    let kubeconfig = at(paths::KUBELET_KUBECONFIG);
-    if kubeconfig.exists() {
-        return Ok(());
-    }
+    let bootstrap = below(root, paths::KUBELET_BOOTSTRAP_KUBECONFIG);
     let journal = Journal::of(root, "kubelet-join");
-    journal.run(get_certificate(root, node, &journal)).await
+    let ask = || journal.run(get_certificate(root, node, &journal));
+    let needs = format!(
+        "this node has no certificate that is valid now, and nothing to ask for one with. Where the cluster is administered: \
+         `seedling node reissue {node} --bootstrap-kubeconfig FILE`; then copy FILE to {} on this node",
+        paths::KUBELET_BOOTSTRAP_KUBECONFIG
+    );
+    match plan(certificate(root, OffsetDateTime::now_utc()), bootstrap.exists()) {
+        Plan::Start => {}
+        Plan::Ask => ask().await?,
+        Plan::GiveUp => anyhow::bail!(needs),
+        Plan::StartWithEnded => tracing::warn!("{needs}"),
+        Plan::AskBriefly => match tokio::time::timeout(WITH_ENDED, ask()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => tracing::warn!("the certificate of this node has ended: {e:#}"),
+            Err(_) => tracing::warn!("the certificate of this node has ended, and none came in time"),
+        },
+    }
+    if certificate(root, OffsetDateTime::now_utc()) == Certificate::Valid {
+        forget(&bootstrap);
+    }
+    Ok(())
+}
+
+fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The kubelet renews it long before it ends.
+fn certificate(root: &Path, now: OffsetDateTime) -> Certificate {
+    let pki = below(root, paths::KUBELET_PKI);
+    let current = std::fs::read_link(pki.join(CURRENT)).ok();
+    let pem = current.and_then(|target| std::fs::read_to_string(pki.join(target.file_name()?)).ok());
+    let ends = pem.and_then(|pem| not_after(&pem).ok());
+    match ends.filter(|_| below(root, paths::KUBELET_KUBECONFIG).exists()) {
+        Some(end) if end > now => Certificate::Valid,
+        Some(_) => Certificate::Ended,
+        None => Certificate::Missing,
+    }
+}
+
+/// It would let whoever reads this disk ask for other machines' certificates. The node runs, so what fails here is tried at the next start.
+fn forget(bootstrap: &Path) {
+    match std::fs::remove_file(bootstrap) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!("{} stays: {e}", bootstrap.display());
+        }
+        _ => {}
+    }
 }
 
 async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<()> {
-    let at = |path: &str| root.join(path.trim_start_matches('/'));
-    let kubeconfig = at(paths::KUBELET_KUBECONFIG);
-    let bootstrap = at(paths::KUBELET_BOOTSTRAP_KUBECONFIG);
+    let kubeconfig = below(root, paths::KUBELET_KUBECONFIG);
+    let bootstrap = below(root, paths::KUBELET_BOOTSTRAP_KUBECONFIG);
     let client = seedling_cluster::connect(Some(&bootstrap)).await?;
-    let pki = at(paths::KUBELET_PKI);
+    let pki = below(root, paths::KUBELET_PKI);
     let key = key(&pki)?;
     let (pem, fingerprint) = node_request(node, &key)?;
     let request = request(&format!("node-csr-{fingerprint}"), &pem);
@@ -72,7 +149,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
     let pair = format!("{}\n{key}", certificate.trim_end());
     let dated = format!("kubelet-client-{}.pem", &fingerprint[..16]);
     write_atomic(&pki.join(&dated), pair, 0o600)?;
-    let current = pki.join("kubelet-client-current.pem");
+    let current = pki.join(CURRENT);
     let fresh = pki.join(".kubelet-client-current.pem");
     let _ = std::fs::remove_file(&fresh);
     std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
@@ -92,6 +169,8 @@ fn server(kubeconfig: &Path) -> String {
 
 /// The name the kubelet itself keeps it under: it would go on with it.
 const KEY: &str = "kubelet-client.key.tmp";
+/// A link to the newest pair.
+const CURRENT: &str = "kubelet-client-current.pem";
 
 fn key(pki: &Path) -> Result<String> {
     let path = pki.join(KEY);
@@ -141,7 +220,7 @@ fn answer(request: Option<&Value>) -> Probe<Result<String>> {
 /// The bootstrap kubeconfig with another user: the certificate, by its path, since the kubelet renews it in place.
 fn own_kubeconfig(bootstrap: &str) -> Result<String> {
     let mut config = Kubeconfig::from_yaml(bootstrap)?;
-    let pair = format!("{}/kubelet-client-current.pem", paths::KUBELET_PKI);
+    let pair = format!("{}/{CURRENT}", paths::KUBELET_PKI);
     for user in &mut config.auth_infos {
         user.auth_info = Some(AuthInfo {
             client_certificate: Some(pair.clone()),
@@ -156,6 +235,7 @@ fn own_kubeconfig(bootstrap: &str) -> Result<String> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use seedling_pki::{CaSpec, new_ca};
 
     fn csr(status: Value) -> Value {
         json!({"metadata": {"annotations": {}}, "status": status})
@@ -191,6 +271,80 @@ mod tests {
         let user = &parsed["users"][0]["user"];
         assert_eq!(user["client-certificate"], "/var/lib/kubelet/pki/kubelet-client-current.pem");
         assert_eq!(user["client-key"], user["client-certificate"]);
+    }
+
+    /// A node's disk: which files it has, and when its certificate ends.
+    fn disk(kubeconfig: bool, certificate: Option<time::Duration>, bootstrap: bool) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = below(dir.path(), path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        if kubeconfig {
+            write(paths::KUBELET_KUBECONFIG, "own");
+        }
+        if bootstrap {
+            write(paths::KUBELET_BOOTSTRAP_KUBECONFIG, "a token");
+        }
+        if let Some(left) = certificate {
+            let made = OffsetDateTime::now_utc() - time::Duration::days(400);
+            let spec = CaSpec { cn: "system:node:m", ou: None, validity: time::Duration::days(400) + left };
+            let pair = new_ca(&spec, KeyAlgorithm::EcdsaP256, made).unwrap();
+            write(&format!("{}/dated.pem", paths::KUBELET_PKI), &format!("{}{}", pair.cert, pair.key));
+            let target = Path::new(paths::KUBELET_PKI).join("dated.pem");
+            std::os::unix::fs::symlink(target, below(dir.path(), paths::KUBELET_PKI).join(CURRENT)).unwrap();
+        }
+        dir
+    }
+
+    #[tokio::test]
+    async fn a_node_with_a_certificate_keeps_nothing_to_ask_with() {
+        let day = Some(time::Duration::days(1));
+        for bootstrap in [true, false] {
+            let disk = disk(true, day, bootstrap);
+            join(disk.path(), "m").await.unwrap();
+            assert!(!below(disk.path(), paths::KUBELET_BOOTSTRAP_KUBECONFIG).exists());
+        }
+    }
+
+    #[test]
+    fn a_kubelet_starts_whenever_it_can() {
+        let (day, ended) = (Some(time::Duration::days(1)), Some(-time::Duration::days(1)));
+        for (kubeconfig, certified, can_ask, want) in [
+            (true, day, true, Plan::Start),
+            (true, day, false, Plan::Start),
+            (true, ended, true, Plan::AskBriefly),
+            (true, ended, false, Plan::StartWithEnded),
+            (true, None, true, Plan::Ask),
+            (true, None, false, Plan::GiveUp),
+            (false, day, true, Plan::Ask),
+            (false, None, true, Plan::Ask),
+            (false, None, false, Plan::GiveUp),
+        ] {
+            let disk = disk(kubeconfig, certified, can_ask);
+            let own = certificate(disk.path(), OffsetDateTime::now_utc());
+            assert_eq!(plan(own, can_ask), want, "{kubeconfig} {certified:?} {can_ask}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_lost_its_certificate_says_what_it_needs() {
+        let why = join(disk(true, None, false).path(), "master-1").await.unwrap_err().to_string();
+        assert!(why.contains("seedling node reissue master-1 --bootstrap-kubeconfig"), "{why}");
+        // One whose certificate has ended runs its static pods: they may be the API itself.
+        join(disk(true, Some(-time::Duration::days(1)), false).path(), "master-1").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_needed_to_ask_stays_until_there_is_an_answer() {
+        // What is there is no kubeconfig: it comes no further.
+        let lost = disk(false, None, true);
+        assert!(join(lost.path(), "m").await.is_err());
+        assert!(below(lost.path(), paths::KUBELET_BOOTSTRAP_KUBECONFIG).exists());
+        let ended = disk(true, Some(-time::Duration::days(1)), true);
+        join(ended.path(), "m").await.unwrap();
+        assert!(below(ended.path(), paths::KUBELET_BOOTSTRAP_KUBECONFIG).exists());
     }
 
     #[test]

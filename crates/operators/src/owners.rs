@@ -65,8 +65,8 @@ pub const OWNED: &[Owned] = &[
     row(NS_KAS_OPERATOR, "service-network-serving-signer", "", IN_KUBECONFIGS),
     row(NS_KCM_OPERATOR, "csr-signer", KCM, Renewal::Signer),
     row(NS_KCM_OPERATOR, "csr-signer-signer", "", UNUSED),
-    row(NS_KCM, "kube-controller-manager-client", KCM, Renewal::Leaf),
-    row(NS_SCHEDULER, "kube-scheduler-client", "kube-scheduler", Renewal::Leaf),
+    row(NS_CONFIG_MANAGED, "kube-controller-manager-client-cert-key", KAS, Renewal::Leaf),
+    row(NS_CONFIG_MANAGED, "kube-scheduler-client-cert-key", KAS, Renewal::Leaf),
     row(NS_MCO, "machine-config-server-tls", "", IN_POINTERS),
 ];
 

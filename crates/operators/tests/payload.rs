@@ -1,10 +1,12 @@
-//! The version, network, DNS and machine-config operators and the approver against a real API server.
+//! The operators and the approver against a real API server; what their roles allow.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod control_plane;
 #[path = "payload/machine_config.rs"]
 mod machine_config;
+#[path = "payload/roles.rs"]
+mod roles;
 
 use control_plane::{ControlPlane, payload};
 use seedling_cluster::operator_status::{Cond, Report, report};
@@ -243,4 +245,23 @@ async fn network_and_dns_objects_are_accepted_and_kept() {
         .await;
     assert!(operators.iter().all(|o| !o.is_finished()));
     operators.iter().for_each(|o| o.abort());
+}
+
+#[tokio::test]
+#[ignore = "needs a built release"]
+async fn what_is_not_as_it_was_seen_is_not_deleted() {
+    let plane = ControlPlane::start().await;
+    let map = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}, "data": {"k": text}});
+    let seen = seedling_cluster::apply(&plane.client, "test", &map("1")).await.unwrap();
+    let changed = seedling_cluster::apply(&plane.client, "test", &map("2")).await.unwrap();
+    let delete =
+        async |seen: &Value| seedling_cluster::delete_seen(&plane.client, "v1", "ConfigMap", seen).await;
+    assert!(!delete(&seen).await.unwrap());
+    assert_eq!(plane.get("v1", "ConfigMap", Some("default"), "a").await["data"]["k"], "2");
+    assert!(delete(&changed).await.unwrap());
+    // Another one of that name.
+    let again = seedling_cluster::apply(&plane.client, "test", &map("2")).await.unwrap();
+    assert_ne!(again["metadata"]["uid"], changed["metadata"]["uid"]);
+    assert!(!delete(&changed).await.unwrap());
+    assert!(!plane.get("v1", "ConfigMap", Some("default"), "a").await.is_null());
 }

@@ -148,7 +148,7 @@ pub fn bundle(certs: &[&str]) -> String {
 }
 
 /// Each certificate of a bundle, as it is written there.
-fn blocks(bundle: &str) -> impl Iterator<Item = &str> {
+pub fn blocks(bundle: &str) -> impl Iterator<Item = &str> {
     bundle
         .split_inclusive("-----END CERTIFICATE-----")
         .map(str::trim)

@@ -94,7 +94,8 @@ pub const LEAVES: &[Leaf] = &[
     Leaf { usages: &[Server, Client], ..client("tls.AdminKubeConfigClientCertKey", "admin-kubeconfig-client", "system:admin", MASTERS, TEN_YEARS, "admin-kubeconfig-signer") },
     // Not upstream's, which puts the person's own, for ten years, into bootstrap.ign.
     client("seedling.BootstrapAdminClientCertKey", "bootstrap-admin-client", "system:admin", MASTERS, DAY, "admin-kubeconfig-signer"),
-    client("tls.KubeletClientCertKey", "kubelet-client", BOOTSTRAPPER, BOOTSTRAPPER_GROUPS, TEN_YEARS, "kubelet-bootstrap-kubeconfig-signer"),
+    // Upstream's lives ten years. Masters ask for their first certificate with it; later machines get a token that ends as soon.
+    client("tls.KubeletClientCertKey", "kubelet-client", BOOTSTRAPPER, BOOTSTRAPPER_GROUPS, DAY, "kubelet-bootstrap-kubeconfig-signer"),
     client("tls.KubeControlPlaneKubeControllerManagerClientCertKey", "kube-control-plane-kube-controller-manager-client", "system:admin", MASTERS, YEAR, "kube-control-plane-signer"),
     client("tls.KubeControlPlaneKubeSchedulerClientCertKey", "kube-control-plane-kube-scheduler-client", "system:admin", MASTERS, YEAR, "kube-control-plane-signer"),
     client("tls.KubeAPIServerToKubeletClientCertKey", "kube-apiserver-to-kubelet-client", APISERVER, KUBE_MASTER, YEAR, "kube-apiserver-to-kubelet-signer"),

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use seedling_assets::{new_token, node_file, node_pointer};
 use seedling_cluster::get;
+use seedling_operators::machine_config::bootstrapper::Tokens;
 use seedling_operators::{admission, inventory};
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_MCO};
 use seedling_types::{ClusterDomain, Role};
@@ -28,6 +29,10 @@ pub struct ReissueArgs {
     /// The asset directory: the pointer becomes its nodes/NAME.ign [default: the lab's; with a kubeconfig, the current directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// For a machine that keeps its disk and has lost its certificate: also write what it can ask for a new one with, good for a
+    /// day; it belongs to /etc/kubernetes/kubeconfig there
+    #[arg(long, value_name = "FILE")]
+    bootstrap_kubeconfig: Option<PathBuf>,
 }
 
 pub async fn run(command: MachineCommand) -> Result<()> {
@@ -55,6 +60,15 @@ pub async fn reissue(cluster: &Cluster, name: &str, dir: Option<PathBuf>) -> Res
     let ca = read("v1", "ConfigMap", Some(NS_MCO), "machine-config-server-ca").await?;
     let ca = ca["data"]["ca-bundle.crt"].as_str().context("machine-config-server-ca has no ca-bundle.crt")?;
 
+    let bootstrap_kubeconfig = match &args.bootstrap_kubeconfig {
+        Some(path) => {
+            let infrastructure = read("config.openshift.io/v1", "Infrastructure", None, "cluster").await?;
+            let url = infrastructure["status"]["apiServerInternalURI"].as_str();
+            let url = url.context("Infrastructure cluster has no apiServerInternalURI")?;
+            Some((path, Tokens::default().kubeconfig(&client, url).await?))
+        }
+        None => None,
+    };
     let token = new_token();
     let pointer = node_pointer(&ClusterDomain(domain.into()), host.role, ca, &token);
     let dir = dir.map_or_else(|| cluster.assets(), Ok)?;
@@ -63,6 +77,10 @@ pub async fn reissue(cluster: &Cluster, name: &str, dir: Option<PathBuf>) -> Res
     admission::reissue(&client, &host.name, token.digest()).await?;
     seedling_steps::write_atomic(&path, serde_json::to_vec(&pointer)?, 0o600)
         .with_context(|| format!("cannot write {}", path.display()))?;
+    if let Some((path, kubeconfig)) = bootstrap_kubeconfig {
+        seedling_steps::write_atomic(path, kubeconfig, 0o600)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     eprintln!("{} may join anew; its pointer config is", host.name);
     println!("{}", path.display());
     Ok(())

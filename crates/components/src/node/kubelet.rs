@@ -89,12 +89,9 @@ pub fn unit(role: Role) -> String {
         Role::Bootstrap => (String::new(), " $$NODE_ARGS".into()),
         _ => (
             format!("{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
-            format!(
-                " \\\n  --bootstrap-kubeconfig={} --kubeconfig={} --cert-dir={}",
-                paths::KUBELET_BOOTSTRAP_KUBECONFIG,
-                paths::KUBELET_KUBECONFIG,
-                paths::KUBELET_PKI
-            ),
+            // No --bootstrap-kubeconfig: kubelet-join has asked. With one, a kubelet whose certificate has ended, and that has nothing
+            // to ask with, would not start, and with it not the static pods that could give it another.
+            format!(" \\\n  --kubeconfig={} --cert-dir={}", paths::KUBELET_KUBECONFIG, paths::KUBELET_PKI),
         ),
     };
     format!(
@@ -162,8 +159,7 @@ mod tests {
         assert!(
             !unit(Role::Bootstrap).contains("kubeconfig") && unit(Role::Bootstrap).contains(" $$NODE_ARGS'")
         );
-        assert!(
-            unit(Role::Master).contains("--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig --kubeconfig=")
-        );
+        let master = unit(Role::Master);
+        assert!(master.contains("--kubeconfig=/var/lib/kubelet/kubeconfig") && !master.contains("bootstrap"));
     }
 }

@@ -1,9 +1,10 @@
 //! How far the masters have come, seen from their Nodes and etcd pods; and the record of those whose members were removed.
 
-use super::decide::{Master, Removed, State, Step};
+use super::decide::{Action, Master, Removed, State, Step};
 use crate::patience::Progress;
 use crate::static_pod::{Env, is_ready};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use seedling_cluster::get;
 use seedling_types::names::NS_ETCD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -50,12 +51,35 @@ pub async fn look(
     Ok(masters)
 }
 
+/// Right before a member is removed: what the watches told is asked of the API itself, since a watch may have told nothing for a while
+/// without knowing it.
+pub async fn confirm(env: &Env, state: &State, action: &Action) -> Result<()> {
+    match action {
+        Action::Remove(_) => {
+            let map = get(&env.client, "v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
+            let complete = map.is_some_and(|m| m["data"]["status"] == "complete");
+            anyhow::ensure!(complete, "the bootstrap is not complete after all");
+        }
+        Action::GiveUp(id) => {
+            let (master, _) = state.given_up(*id).context("the member is no master's")?;
+            let (now, _) = arrival_now(env, &master.name).await?;
+            anyhow::ensure!(!came_further(master.step, now), "{} has come further: {now:?}", master.name);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn came_further(seen: Step, now: Step) -> bool {
+    now > seen
+}
+
 /// Written before the member is removed.
 pub async fn remember(env: &Env, state: &State, id: u64) -> Result<()> {
     let Some((master, why)) = state.given_up(id) else { return Ok(()) };
     tracing::warn!("members: {} is given up: {why}", master.name);
     let mut record = read(env).await?;
-    let (_, seen) = arrival(env, &master.name).await?;
+    let (_, seen) = arrival_now(env, &master.name).await?;
     record.insert(master.name.clone(), Entry { why, seen });
     write(env, &record).await
 }
@@ -84,6 +108,12 @@ async fn write(env: &Env, record: &Record) -> Result<()> {
 async fn arrival(env: &Env, name: &str) -> Result<(Step, String)> {
     let node = env.cache.get("v1", "Node", None, name).await?;
     let pod = env.cache.get("v1", "Pod", Some(NS_ETCD), &format!("etcd-{name}")).await?;
+    Ok(judge(node.as_ref(), pod.as_ref()))
+}
+
+async fn arrival_now(env: &Env, name: &str) -> Result<(Step, String)> {
+    let node = get(&env.client, "v1", "Node", None, name).await?;
+    let pod = get(&env.client, "v1", "Pod", Some(NS_ETCD), &format!("etcd-{name}")).await?;
     Ok(judge(node.as_ref(), pod.as_ref()))
 }
 
@@ -130,6 +160,12 @@ mod tests {
         assert_eq!(step(Some(&up), Some(&empty)), Step::PodThere);
         assert_eq!(step(Some(&up), Some(&waits)), Step::PodThere);
         assert_eq!(step(Some(&up), Some(&runs)), Step::Runs);
+    }
+
+    #[test]
+    fn nobody_is_given_up_who_came_further_than_the_watch_told() {
+        assert!(came_further(Step::Absent, Step::NotReady) && came_further(Step::PodThere, Step::Runs));
+        assert!(!came_further(Step::Runs, Step::Runs) && !came_further(Step::Runs, Step::Absent));
     }
 
     #[test]

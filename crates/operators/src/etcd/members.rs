@@ -189,6 +189,7 @@ impl Members<'_> {
                 same_members(&now, &state.members),
                 "the members have changed since they were looked at"
             );
+            masters::confirm(self.env, state, action).await?;
         }
         if let Action::GiveUp(id) = action {
             masters::remember(self.env, state, *id).await?;

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tokio::sync::watch;
 
-const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     operator: "etcd",
     kind: "Etcd",
     namespace: NS_ETCD,
@@ -36,7 +36,7 @@ const NAMES: Names = Names {
 };
 
 pub async fn run(client: Client, fence: Fence) -> Result<()> {
-    let env = Env::load(client).await?;
+    let env = Env::load(client, &NAMES).await?;
     let (tell, seen) = watch::channel(Err("the members were not asked yet".to_string()));
     let operand = Operand {
         names: NAMES,

@@ -5,7 +5,7 @@ mod encryption;
 use crate::static_pod::certificates::{
     anchor, client_leaf, leaf, required_configmap, required_secret, tls_files,
 };
-use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
+use crate::static_pod::{self, Desired, Env, Health, Names, Operand, clients, policy, signers};
 use anyhow::Result;
 use kube::Client;
 use seedling_components::{Place, kube_apiserver, pod::to_yaml};
@@ -37,7 +37,7 @@ struct Serving {
 }
 
 pub async fn run(client: Client) -> Result<()> {
-    let env = Env::load(client).await?;
+    let env = Env::load(client, &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
@@ -130,13 +130,16 @@ async fn trust(
 ) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let cache = &env.cache;
     let control_plane = signers::keep(env, &signers::CONTROL_PLANE, policy).await?;
-    let csr = signers::read(cache, &signers::CSR).await?;
-    let clients = [control_plane.certs(), csr.certs()].concat();
+    clients::keep(env, policy, &control_plane.signs).await?;
+    // Its key is the controllers' operator's; that publishes a signer before it signs.
+    let csr = signers::published(cache, signers::CSR_BUNDLE).await?;
+    let csr: Vec<_> = csr.iter().map(String::as_str).collect();
+    let clients = [control_plane.certs(), csr.clone()].concat();
     let etcd_ca = required_configmap(cache, NS_ETCD, "etcd-ca-bundle").await?;
     let tokens = required_configmap(cache, NS_CONFIG_MANAGED, "sa-token-signing-certs").await?;
     Ok(BTreeMap::from([
         ("client-ca".into(), signers::publish(cache, "kube-apiserver-client-ca", &clients).await?),
-        ("kubelet-serving-ca".into(), signers::publish(cache, "kubelet-serving-ca", &csr.certs()).await?),
+        ("kubelet-serving-ca".into(), signers::publish(cache, "kubelet-serving-ca", &csr).await?),
         ("aggregator-client-ca".into(), signers::publish(cache, AGGREGATOR_CA, &aggregator.certs()).await?),
         ("etcd-serving-ca".into(), etcd_ca),
         ("sa-token-signing-certs".into(), tokens),

@@ -1,7 +1,7 @@
 //! The kube-controller-manager operator: the controllers on every master, by revision, and the signer of kubelets' certificates.
 
 use crate::static_pod::certificates::{required_configmap, required_secret, tls_files};
-use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
+use crate::static_pod::clients::{CONTROLLER_MANAGER, client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand, policy, signers};
 use anyhow::Result;
 use kube::Client;
@@ -19,7 +19,7 @@ pub(crate) const NAMES: Names = Names {
 };
 
 pub async fn run(client: Client) -> Result<()> {
-    let env = Env::load(client).await?;
+    let env = Env::load(client, &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
@@ -30,12 +30,10 @@ pub async fn run(client: Client) -> Result<()> {
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {
-    let kubeconfig =
-        client_kubeconfig(env, NS_KCM, "kube-controller-manager-client", "system:kube-controller-manager")
-            .await?;
+    let kubeconfig = client_kubeconfig(env, &CONTROLLER_MANAGER).await?;
     let (policy, _) = policy::read(&env.cache).await?;
     let csr_signer = signers::keep(env, &signers::CSR, &policy).await?;
-    signers::publish(&env.cache, "csr-controller-ca", &csr_signer.certs()).await?;
+    signers::publish(&env.cache, signers::CSR_BUNDLE, &csr_signer.certs()).await?;
     let key = required_secret(&env.cache, NS_CONFIG, "initial-service-account-private-key").await?;
     let ca = required_configmap(&env.cache, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
     Ok(Desired {

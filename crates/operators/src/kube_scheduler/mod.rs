@@ -1,6 +1,6 @@
 //! The kube-scheduler operator: the scheduler on every master, by revision.
 
-use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
+use crate::static_pod::clients::{SCHEDULER, client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand};
 use anyhow::Result;
 use kube::Client;
@@ -18,7 +18,7 @@ pub(crate) const NAMES: Names = Names {
 };
 
 pub async fn run(client: Client) -> Result<()> {
-    let env = Env::load(client).await?;
+    let env = Env::load(client, &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
@@ -29,8 +29,7 @@ pub async fn run(client: Client) -> Result<()> {
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {
-    let kubeconfig =
-        client_kubeconfig(env, NS_SCHEDULER, "kube-scheduler-client", "system:kube-scheduler").await?;
+    let kubeconfig = client_kubeconfig(env, &SCHEDULER).await?;
     let files = BTreeMap::from([("kubeconfig".to_string(), kubeconfig)]);
     Ok(Desired {
         configmaps: BTreeMap::new(),

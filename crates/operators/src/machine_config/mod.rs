@@ -5,6 +5,7 @@
 //! `machine-config`, which is available only when every master can hand out the masters' config.
 
 mod answers;
+pub mod bootstrapper;
 mod nodes;
 mod pools;
 pub mod server;

@@ -55,7 +55,7 @@ pub async fn recover(
         Err(e) => Probe::Unmet(e.to_string()),
     })
     .await?;
-    let env = Env::load(whenever).await?;
+    let env = Env::load(whenever.clone(), &kube_apiserver::NAMES).await?;
     let host = env.inventory.by_name(node);
     let host = host
         .with_context(|| format!("{node} is no machine of this cluster; run this on one of its masters"))?;
@@ -67,8 +67,9 @@ pub async fn recover(
         }
     }
     // Its Secrets only: its members run with what they have.
-    etcd::desired(&env).await?;
+    etcd::desired(&Env::load(whenever.clone(), &etcd::NAMES).await?).await?;
     for (names, desired) in ON_THIS_MASTER {
+        let env = Env::load(whenever.clone(), &names).await?;
         let desired = desired(&env).await?;
         let revision = revision::ensure(&env.cache, &names, &desired, "").await?;
         let args = InstallerArgs {
@@ -96,7 +97,7 @@ pub async fn recover(
     .await?;
     say("the API is served with a certificate that is good");
 
-    let env = Env::load(strict).await?;
+    let env = Env::load(strict, &kube_apiserver::NAMES).await?;
     let door = door::open(&env, &policy).await?;
     let others = Condition::new(
         "the other nodes to be Ready",
@@ -128,7 +129,7 @@ fn missing(nodes: &[Value], this: &str) -> Probe<()> {
 /// With the signer itself, as nobody has to ask for it.
 async fn renew_own(env: &Env, policy: &Policy, node: &str, root: &Path) -> Result<()> {
     let Some(old) = node::ended(root)? else { return Ok(()) };
-    let (request, _) = node_request(node, &old)?;
+    let (request, _) = node_request(node, node::key_of(&old)?)?;
     let signer = signers::read(&env.cache, &signers::CSR).await?.signs;
     let now = OffsetDateTime::now_utc();
     let ends = not_after(&signer.cert)?.min(now + policy.kubelet);

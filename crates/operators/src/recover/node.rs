@@ -54,7 +54,7 @@ async fn ask_until_answered(root: &Path, old: &str) -> Result<()> {
     let http =
         reqwest::Client::builder().tls_certs_only(ca).no_proxy().timeout(Duration::from_secs(10)).build()?;
     // Who asks is in the certificate; what the request says of it is not heeded.
-    let question = Question { request: node_request("", old)?.0, certificate: old.into() };
+    let question = Question { request: node_request("", key_of(old)?)?.0, certificate: old.into() };
     let condition = Condition::within(
         "a certificate in the place of the one that has ended while this node was off",
         PATIENCE,
@@ -87,10 +87,17 @@ pub fn ended(root: &Path) -> Result<Option<String>> {
     Ok((ends <= OffsetDateTime::now_utc()).then_some(pair))
 }
 
+/// The kubelet keeps both in one file; it makes keys in the older form.
+pub fn key_of(pair: &str) -> Result<&str> {
+    let begin = ["-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----"]
+        .iter()
+        .find_map(|form| pair.find(form));
+    begin.map(|at| &pair[at..]).context("the certificate has no key beside it")
+}
+
 /// As the kubelet keeps it: a file with both, and a link to it.
 pub fn keep(root: &Path, certificate: &str, old: &str) -> Result<()> {
-    let key = old.find("-----BEGIN PRIVATE KEY-----").or_else(|| old.find("-----BEGIN EC PRIVATE KEY-----"));
-    let key = &old[key.context("the old certificate has no key beside it")?..];
+    let key = key_of(old)?;
     let pki = below(root, paths::KUBELET_PKI);
     let dated = format!("kubelet-client-recovered-{}.pem", OffsetDateTime::now_utc().unix_timestamp());
     write_atomic(&pki.join(&dated), format!("{}\n{key}", certificate.trim_end()), 0o600)?;
@@ -113,6 +120,22 @@ mod tests {
     use super::*;
     use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
     use time::Duration as Time;
+
+    /// As a kubelet makes it.
+    const OLDER_FORM: &str = "-----BEGIN EC PRIVATE KEY-----
+MHcCAQEEII3hpayxUhEFAorVOp4OkeViKmhZLIyTX3yDiEPOqvW/oAoGCCqGSM49
+AwEHoUQDQgAE+a8F3EaSw7Q7z/OGlPqlf476nwQ0kxFOSMpHjPPeYxZCW/8yyjAa
+XfUjbDEQx+tg8ZFsLcNVuUEKKsVg1rgQ/w==
+-----END EC PRIVATE KEY-----
+";
+
+    #[test]
+    fn a_kubelets_own_key_can_ask() {
+        let pair = format!("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n{OLDER_FORM}");
+        let key = key_of(&pair).unwrap();
+        assert_eq!(key, OLDER_FORM);
+        assert!(node_request("master-0", key).unwrap().0.contains("CERTIFICATE REQUEST"));
+    }
 
     #[test]
     fn only_what_has_ended_is_replaced_and_the_key_stays() {

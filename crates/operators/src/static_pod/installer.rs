@@ -7,13 +7,16 @@ use futures::future::try_join_all;
 use kube::Client;
 use seedling_cluster::get;
 use seedling_components::pod::{host_path, journal_mount, journal_volume, mount};
-use seedling_steps::{Journal, write_atomic, write_atomic_if_changed};
+use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic, write_atomic_if_changed};
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const ALLOWED_WITHIN: Duration = Duration::from_secs(20);
 
 pub fn pod(
     names: &Names,
@@ -63,6 +66,23 @@ pub fn pod(
             "volumes": [host_path("kubernetes", paths::ETC_KUBERNETES, "Directory"), journal_volume()],
         }
     }))
+}
+
+/// What installers may read: the files of these revisions, and nothing else. Applied before the pod is made; RBAC knows no names by
+/// their beginning, so a revision's are written out.
+pub fn role(names: &Names, desired: &Desired, revisions: &BTreeSet<i64>) -> Value {
+    let copies = |bases: Vec<&str>| -> Vec<String> {
+        revisions.iter().flat_map(|r| bases.iter().map(move |base| format!("{base}-{r}"))).collect()
+    };
+    let maps = desired.configmaps.keys().map(String::as_str).chain([names.pod_configmap]).collect();
+    let secrets = desired.secrets.keys().map(String::as_str).collect();
+    let read = |resource: &str, copies: Vec<String>| json!({"apiGroups": [""], "resources": [resource], "resourceNames": copies, "verbs": ["get"]});
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"namespace": names.namespace, "name": "installer"},
+        "rules": [read("configmaps", copies(maps)), read("secrets", copies(secrets))],
+    })
 }
 
 pub struct InstallerArgs {
@@ -155,9 +175,16 @@ async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
     Ok(())
 }
 
+/// The role names this revision since before the pod was made, but an API server may hear of that later than the kubelet of the pod.
 async fn fetch(client: &Client, args: &InstallerArgs, kind: &str, name: &str) -> Result<Value> {
     let name = format!("{name}-{}", args.revision);
-    let found = get(client, "v1", kind, Some(&args.namespace), &name).await?;
+    let hint = format!("kubectl -n {} get role installer -o yaml", args.namespace);
+    let allowed = Condition::within(format!("leave to read {kind} {name}"), ALLOWED_WITHIN, hint);
+    let read = async || match get(client, "v1", kind, Some(&args.namespace), &name).await {
+        Err(e) if e.is_forbidden() => Probe::Unmet(e.to_string()),
+        read => Probe::Met(read),
+    };
+    let found = wait_for(&allowed, Duration::from_millis(100), read).await??;
     found.with_context(|| format!("{kind} {}/{name} is missing", args.namespace))
 }
 
@@ -208,6 +235,31 @@ mod tests {
         assert_eq!(left().len(), 8, "an operator that names none removes none");
         prune(dir.path(), &args()).unwrap();
         assert_eq!(left(), stays.map(String::from).into());
+    }
+
+    #[test]
+    fn an_installer_may_read_its_revision_and_nothing_else() {
+        let names = Names {
+            operator: "etcd",
+            kind: "Etcd",
+            namespace: "ns",
+            operator_namespace: "op",
+            pod: "etcd",
+            pod_configmap: "etcd-pod",
+        };
+        let desired = Desired {
+            configmaps: [("etcd-ca-bundle".to_string(), Default::default())].into(),
+            secrets: [("etcd-all-certs".to_string(), Default::default())].into(),
+            pod: Value::Null,
+        };
+        let role = role(&names, &desired, &[7, 8].into());
+        let rule =
+            |i: usize| (role["rules"][i]["resources"].clone(), role["rules"][i]["resourceNames"].clone());
+        let maps = json!(["etcd-ca-bundle-7", "etcd-pod-7", "etcd-ca-bundle-8", "etcd-pod-8"]);
+        assert_eq!(rule(0), (json!(["configmaps"]), maps));
+        assert_eq!(rule(1), (json!(["secrets"]), json!(["etcd-all-certs-7", "etcd-all-certs-8"])));
+        assert!((0..2).all(|i| role["rules"][i]["verbs"] == json!(["get"])));
+        assert!(role["rules"][2].is_null());
     }
 
     #[test]

@@ -25,7 +25,8 @@ use decide::{NodeView, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
-use seedling_cluster::{Cache, delete, get, list};
+use seedling_cluster::operator_status::report_refusals;
+use seedling_cluster::{Cache, delete_seen, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
@@ -93,6 +94,7 @@ pub fn always_calm(_: &Env) -> BoxFuture<'_, Result<bool>> {
     Box::pin(std::future::ready(Ok(true)))
 }
 
+const MANAGER: &str = "seedling-installers";
 /// Certificates and forgotten changes are looked at this often; everything else is a watch.
 const RESYNC: Duration = Duration::from_secs(60);
 /// While something is under way and nothing else wakes us: readiness of an operand is no event of the API.
@@ -101,7 +103,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 const BURST: Duration = Duration::from_millis(50);
 
 impl Env {
-    pub async fn load(client: Client) -> Result<Self> {
+    pub async fn load(client: Client, names: &Names) -> Result<Self> {
         let inventory = inventory::wait(&client).await;
         let map = get(&client, "v1", "ConfigMap", Some("kube-system"), "cluster-config-v1").await?;
         let map = map.context("ConfigMap kube-system/cluster-config-v1 is missing")?;
@@ -113,7 +115,8 @@ impl Env {
             .tls_danger_accept_invalid_certs(true)
             .timeout(Duration::from_secs(2))
             .build()?;
-        Ok(Self { cache: Cache::new(&client), client, http, config, release, inventory })
+        let cache = Cache::owning(&client, &[names.namespace, names.operator_namespace]);
+        Ok(Self { cache, client, http, config, release, inventory })
     }
 }
 
@@ -142,21 +145,36 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
+                    tell_refusals(env, names).await;
                     true
                 }
             },
-            None => true,
+            None => {
+                tell_refusals(env, names).await;
+                true
+            }
         };
         watched.changed(&env.cache, if busy { PROGRESS } else { RESYNC }).await;
         tokio::time::sleep(BURST).await;
     }
 }
 
+/// Whoever comes to no report says at least what its role does not allow.
+async fn tell_refusals(env: &Env, names: &Names) {
+    if let Err(e) = report_refusals(&env.cache, names.operator).await {
+        tracing::warn!("{}: {e}", names.operator);
+    }
+}
+
 async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
-    for pod in stuck.look(view.pods.values(), Instant::now()) {
-        tracing::warn!("{}: {pod} will never start; it is deleted, and made again", names.operator);
-        if let Err(e) = delete(&env.client, "v1", "Pod", Some(names.namespace), &pod).await {
-            tracing::warn!("{}: {e}", names.operator);
+    let stuck = stuck.look(view.pods.values(), Instant::now());
+    for pod in stuck.iter().filter_map(|name| view.pods.get(name)) {
+        match delete_seen(&env.client, "v1", "Pod", pod).await {
+            Ok(true) => {
+                tracing::warn!("{}: {} would never start; it is made again", names.operator, name(pod))
+            }
+            Ok(false) => tracing::info!("{}: {} is not as it was seen", names.operator, name(pod)),
+            Err(e) => tracing::warn!("{}: {e}", names.operator),
         }
     }
 }
@@ -209,8 +227,9 @@ async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen
     let behind = behind(env, &nodes, latest, patience, &mut seen.newest);
     report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
-    if !busy {
-        prune(env, names, &nodes, latest).await;
+    if !busy && let Err(e) = prune(env, names, view, &nodes, latest).await {
+        // It is seen again; nothing waits for it.
+        tracing::warn!("{}: {e:#}", names.operator);
     }
     Ok(busy)
 }
@@ -233,7 +252,14 @@ async fn start_installers(
     }
     let calm = (operand.calm)(env).await?;
     let kept = prune::kept(&revision::made(&env.cache, names).await?, &nodes, latest);
-    for (node, retry) in decide(&nodes, latest, calm) {
+    let due = decide(&nodes, latest, calm);
+    if !due.is_empty() {
+        // Also what an installer on another master is still at.
+        let under_way = nodes.iter().flat_map(|n| &n.installers).filter(|i| !i.failed && !i.done);
+        let revisions = under_way.map(|i| i.revision).chain([latest]).collect();
+        seedling_cluster::apply(&env.client, MANAGER, &installer::role(names, desired, &revisions)).await?;
+    }
+    for (node, retry) in due {
         tracing::info!("{}: revision {latest} to {node}", names.operator);
         let pod = installer::pod(names, &env.release, desired, &node, (latest, retry), &kept)?;
         seedling_cluster::create_if_missing(&env.client, &pod).await?;
@@ -241,18 +267,25 @@ async fn start_installers(
     Ok(())
 }
 
-/// What cannot be deleted now is seen again; nothing waits for it. A master's own files go with its next installer.
-async fn prune(env: &Env, names: &Names, nodes: &[NodeView], latest: i64) {
-    let warn = |e: anyhow::Error| tracing::warn!("{}: {e:#}", names.operator);
+/// What nobody needs any more. That a master runs a revision is asked of the API before the revision goes, not of a watch. A master's own
+/// files go with its next installer.
+async fn prune(env: &Env, names: &Names, view: &View, nodes: &[NodeView], latest: i64) -> Result<()> {
     for installer in nodes.iter().flat_map(superfluous) {
-        let deleted = delete(&env.client, "v1", "Pod", Some(names.namespace), &installer.pod).await;
-        deleted.unwrap_or_else(|e| warn(e.into()));
+        if let Some(pod) = view.pods.get(&installer.pod) {
+            delete_seen(&env.client, "v1", "Pod", pod).await?;
+        }
     }
-    let made = revision::made(&env.cache, names).await.unwrap_or_default();
-    for revision in prune::superfluous(&made, nodes, latest) {
+    let made = revision::made(&env.cache, names).await?;
+    if prune::superfluous(&made, nodes, latest).is_empty() {
+        return Ok(());
+    }
+    let now = view.now(&env.client, names).await?;
+    let nodes: Vec<_> = now.masters.iter().map(|node| node_view(names, &now, node)).collect();
+    for revision in prune::superfluous(&made, &nodes, latest) {
         tracing::info!("{}: revision {revision} is of no use any more", names.operator);
-        revision::remove(&env.cache, names, revision).await.unwrap_or_else(warn);
+        revision::remove(&env.cache, names, revision).await?;
     }
+    Ok(())
 }
 
 /// Masters of the inventory that do not run the newest revision.

@@ -8,7 +8,9 @@ use super::Env;
 use super::certificates::{pair, required_configmap, required_secret, secret_object};
 use anyhow::{Context as _, Result};
 use seedling_cluster::Cache;
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, Life, Policy, holds, new_ca, validity, with_signers};
+use seedling_pki::{
+    CaSpec, CertKey, KeyAlgorithm, Life, Policy, blocks, holds, new_ca, not_after, validity, with_signers,
+};
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR, NS_KCM_OPERATOR};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ use time::OffsetDateTime;
 const MANAGER: &str = "seedling-signers";
 const KEY: &str = "ca-bundle.crt";
 const ENDED: &str = "ended.crt";
+/// In openshift-config-managed: whoever signs, and will sign, for kubelets.
+pub const CSR_BUNDLE: &str = "csr-controller-ca";
 
 /// A Secret, and who must trust its certificate before it may sign.
 pub struct Signer {
@@ -228,6 +232,14 @@ pub fn running(settings: Option<&Value>) -> Option<Vec<i64>> {
 /// A bundle in openshift-config-managed, with these in it.
 pub async fn publish(cache: &Cache, name: &str, certs: &[&str]) -> Result<BTreeMap<String, String>> {
     publish_in(cache, NS_CONFIG_MANAGED, name, certs).await
+}
+
+/// The signers in such a bundle that have not ended.
+pub async fn published(cache: &Cache, name: &str) -> Result<Vec<String>> {
+    let bundle = required_configmap(cache, NS_CONFIG_MANAGED, name).await?;
+    let now = OffsetDateTime::now_utc();
+    let lives = |block: &&str| !not_after(block).is_ok_and(|end| end <= now);
+    Ok(blocks(bundle.get(KEY).map_or("", String::as_str)).filter(lives).map(String::from).collect())
 }
 
 pub async fn publish_in(

@@ -55,6 +55,9 @@ impl ControlPlane {
         std::fs::write(file("sa.key"), &keys.key).unwrap();
         std::fs::write(file("sa.pub"), &keys.public).unwrap();
         std::fs::write(file("tokens.csv"), "secret,admin,admin,system:masters\n").unwrap();
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [{"level": "Metadata"}]});
+        std::fs::write(file("audit-policy.json"), policy.to_string()).unwrap();
         let spawn = |name: &str, arguments: &[String]| spawn(dir.path(), name, arguments);
         let etcd = spawn(
             "etcd",
@@ -83,6 +86,8 @@ impl ControlPlane {
                 format!("--token-auth-file={}", file("tokens.csv")),
                 "--authorization-mode=Node,RBAC".into(),
                 "--allow-privileged=true".into(),
+                format!("--audit-policy-file={}", file("audit-policy.json")),
+                format!("--audit-log-path={}", file("audit.log")),
                 "--disable-admission-plugins=ServiceAccount".into(),
             ],
         );
@@ -113,8 +118,8 @@ impl ControlPlane {
             format!("--kubeconfig={}", file("auth/kubeconfig")),
             format!("--cluster-signing-cert-file={}", file("signer.crt")),
             format!("--cluster-signing-key-file={}", file("signer.key")),
-            // Those of tokens fill in the secrets that the machine-config server hands out.
-            "--controllers=certificatesigningrequest-signing-controller,serviceaccount-token-controller"
+            // The publisher's are the authorities that joining machines trust.
+            "--controllers=certificatesigningrequest-signing-controller,root-ca-certificate-publisher-controller"
                 .into(),
             format!("--service-account-private-key-file={}", file("sa.key")),
             format!("--root-ca-file={}", file("signer.crt")),
@@ -141,6 +146,26 @@ impl ControlPlane {
         found.ok().flatten().unwrap_or_default()
     }
 
+    /// What was refused to service accounts: `who: verb uri`.
+    pub fn refused(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.dir.path().join("audit.log")).unwrap();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let refused = lines
+            .filter(|line| line["responseStatus"]["code"] == 403 && line["impersonatedUser"].is_object());
+        let text =
+            |line: &Value, path: &str| line.pointer(path).and_then(Value::as_str).unwrap_or("?").to_string();
+        refused
+            .map(|l| {
+                format!(
+                    "{}: {} {}",
+                    text(&l, "/impersonatedUser/username"),
+                    text(&l, "/verb"),
+                    text(&l, "/requestURI")
+                )
+            })
+            .collect()
+    }
+
     /// Asks until it is so; says what was seen last if it never is.
     pub async fn until(&self, what: &str, mut met: impl AsyncFnMut() -> Result<(), String>) {
         let mut last = String::new();
@@ -155,7 +180,7 @@ impl ControlPlane {
     }
 }
 
-/// The built payload's manifests, with those of the source tree on top.
+/// The manifests of the source tree; of the built payload what is not in there: kinds and metadata.
 pub fn payload(into: &Path) {
     let release: Value = read(&cache().join("release/release.json"));
     let blob =
@@ -166,7 +191,9 @@ pub fn payload(into: &Path) {
         for entry in tar::Archive::new(layer).entries().unwrap() {
             let mut entry = entry.unwrap();
             let path = entry.path().unwrap().into_owned();
-            if path.starts_with("release-manifests") && entry.header().entry_type().is_file() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let made = name.ends_with(".crd.yaml") || !name.contains('.');
+            if path.starts_with("release-manifests") && made && entry.header().entry_type().is_file() {
                 entry.unpack(into.join(path.file_name().unwrap())).unwrap();
             }
         }

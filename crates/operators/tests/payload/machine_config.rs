@@ -59,7 +59,7 @@ async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     .unwrap()
 }
 
-async fn put(client: &Client, object: Value) {
+pub async fn put(client: &Client, object: Value) {
     until(&object.to_string(), async || {
         create_if_missing(client, &object).await.map_err(|e| println!("{e}")).ok()
     })
@@ -133,7 +133,7 @@ async fn as_user(plane: &ControlPlane, user: &str, groups: &[&str]) -> Client {
         .unwrap()
 }
 
-async fn as_service_account(plane: &ControlPlane, namespace: &str, name: &str) -> Client {
+pub async fn as_service_account(plane: &ControlPlane, namespace: &str, name: &str) -> Client {
     let groups =
         [&format!("system:serviceaccounts:{namespace}"), "system:serviceaccounts", "system:authenticated"];
     as_user(plane, &format!("system:serviceaccount:{namespace}:{name}"), &groups).await
@@ -169,8 +169,7 @@ async fn a_master_joins() {
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
     tokio::spawn(machine_approver::operate(approver, VERSION.into()));
     let server = as_service_account(&plane, NS, "machine-config-server").await;
-    let source =
-        Source::Cluster { client: server, api_server: "https://api-int.ocp4.example.com:6443".into() };
+    let source = Source::cluster(server, "https://api-int.ocp4.example.com:6443");
     let tls_dir = tls.path().to_path_buf();
     let inventory = tokio::sync::watch::Sender::new(Inventory::default());
     tokio::spawn(async move {
@@ -272,4 +271,5 @@ async fn a_master_joins() {
         (node["metadata"]["annotations"][DESIRED_CONFIG] != current).then_some(())
     })
     .await;
+    assert_eq!(plane.refused(), Vec::<String>::new());
 }

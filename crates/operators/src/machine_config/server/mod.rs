@@ -79,7 +79,7 @@ pub async fn serve_bootstrap(
 /// On a master, from the API.
 pub async fn serve_cluster(client: kube::Client, api_server: &str, tls_dir: &Path) -> Result<(), ServeError> {
     let inventory = crate::inventory::keep(&client).await;
-    let source = Source::Cluster { client, api_server: api_server.into() };
+    let source = Source::cluster(client, api_server);
     let (listen, audit) = (Listen::default(), Some(paths::MCS_AUDIT_LOG.into()));
     serve(source, tls_dir, inventory, audit, listen, Handle::new(), Handle::new()).await
 }

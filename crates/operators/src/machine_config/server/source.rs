@@ -1,13 +1,12 @@
 //! Where the server gets a pool's parts from: files on the bootstrap node, the API in the cluster.
 
 use super::document::Parts;
-use base64::{Engine, engine::general_purpose::STANDARD};
+use crate::machine_config::bootstrapper::Tokens;
 use kube::Client;
 use seedling_cluster::get;
 use seedling_components::machine_config::{API_VERSION, CONTROLLER_CONFIG, MachineConfig};
 use seedling_types::Admission;
-use seedling_types::names::NS_MCO;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -24,6 +23,7 @@ pub enum Source {
         client: Client,
         /// `https://api-int.CD:6443`
         api_server: String,
+        tokens: Tokens,
     },
 }
 
@@ -38,10 +38,16 @@ pub enum SourceError {
 }
 
 impl Source {
+    pub fn cluster(client: Client, api_server: &str) -> Self {
+        Self::Cluster { client, api_server: api_server.into(), tokens: Tokens::default() }
+    }
+
     pub async fn parts(&self, pool: &str) -> Result<Parts, SourceError> {
         match self {
             Source::Bootstrap { base, kubeconfig, .. } => from_files(base, kubeconfig, pool),
-            Source::Cluster { client, api_server } => from_cluster(client, api_server, pool).await,
+            Source::Cluster { client, api_server, tokens } => {
+                from_cluster(client, api_server, tokens, pool).await
+            }
         }
     }
 
@@ -83,31 +89,23 @@ fn from_files(base: &Path, kubeconfig: &Path, pool: &str) -> Result<Parts, Sourc
     Ok(Parts { rendered, controller_config, kubeconfig: read(kubeconfig)? })
 }
 
-async fn from_cluster(client: &Client, api_server: &str, pool: &str) -> Result<Parts, SourceError> {
-    let find = async |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
-        let found = get(client, api_version, kind, namespace, name).await;
-        found.map_err(|e| SourceError::Failed(e.to_string()))
-    };
-    let must = async |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
+async fn from_cluster(
+    client: &Client,
+    api_server: &str,
+    tokens: &Tokens,
+    pool: &str,
+) -> Result<Parts, SourceError> {
+    let must = async |kind: &str, name: &str| {
+        let found = get(client, API_VERSION, kind, None, name).await;
         let missing = || SourceError::Failed(format!("{kind} {name} is not there"));
-        find(api_version, kind, namespace, name).await?.ok_or_else(missing)
+        found.map_err(|e| SourceError::Failed(e.to_string()))?.ok_or_else(missing)
     };
-    let pool = must(API_VERSION, "MachineConfigPool", None, pool).await?;
-    let controller_config = must(API_VERSION, "ControllerConfig", None, CONTROLLER_CONFIG).await?;
-    let rendered = machine_config(must(API_VERSION, "MachineConfig", None, configuration(&pool)).await?)?;
-    let token = must("v1", "Secret", Some(NS_MCO), "node-bootstrapper-token").await?;
-    let override_ca = find("v1", "ConfigMap", Some(NS_MCO), "kubeconfig-data").await?;
-    let override_ca =
-        override_ca.and_then(|cm| cm["data"]["ca-bundle.crt"].as_str().map(|ca| STANDARD.encode(ca)));
-    let secret = |key: &str| token["data"][key].as_str().filter(|v| !v.is_empty()).map(String::from);
-    let missing = |key: &str| SourceError::Failed(format!("Secret node-bootstrapper-token has no {key} yet"));
-    let ca = override_ca.or_else(|| secret("ca.crt")).ok_or_else(|| missing("ca.crt"))?;
-    let token = secret("token").and_then(|t| STANDARD.decode(t).ok()).ok_or_else(|| missing("token"))?;
-    Ok(Parts {
-        rendered,
-        controller_config,
-        kubeconfig: kubeconfig(api_server, &ca, &String::from_utf8_lossy(&token)),
-    })
+    let pool = must("MachineConfigPool", pool).await?;
+    let controller_config = must("ControllerConfig", CONTROLLER_CONFIG).await?;
+    let rendered = machine_config(must("MachineConfig", configuration(&pool)).await?)?;
+    let kubeconfig = tokens.kubeconfig(client, api_server).await;
+    let kubeconfig = kubeconfig.map_err(|e| SourceError::Failed(format!("{e:#}")))?;
+    Ok(Parts { rendered, controller_config, kubeconfig })
 }
 
 /// A pool that is being updated serves the new config as soon as one machine runs it.
@@ -122,21 +120,10 @@ fn machine_config(object: Value) -> Result<MachineConfig, SourceError> {
     serde_json::from_value(object).map_err(|e| SourceError::Failed(format!("MachineConfig: {e}")))
 }
 
-fn kubeconfig(api_server: &str, ca: &str, token: &str) -> String {
-    let config = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "local", "cluster": {"server": api_server, "certificate-authority-data": ca}}],
-        "users": [{"name": "kubelet", "user": {"token": token}}],
-        "contexts": [{"name": "kubelet", "context": {"cluster": "local", "user": "kubelet"}}],
-        "current-context": "kubelet",
-    });
-    serde_saphyr::to_string(&config).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_new_config_is_served_once_a_machine_runs_it() {

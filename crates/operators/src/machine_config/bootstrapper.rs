@@ -1,0 +1,80 @@
+//! With what a machine asks for its first certificate: a token of one service account that may do nothing else, and that ends.
+
+use anyhow::Result;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::Client;
+use seedling_cluster::{get, token_of};
+use seedling_types::names::NS_MCO;
+use serde_json::json;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+const ACCOUNT: &str = "node-bootstrapper";
+/// A machine is installed, restarts and waits for its approval in far less; what is left on a disk is worth nothing the day after.
+const LIFE: Duration = Duration::from_secs(24 * 3600);
+
+/// One token for all who ask within the first half of its life: each has as much time again to join.
+#[derive(Default)]
+pub struct Tokens(Mutex<Option<(Instant, String)>>);
+
+impl Tokens {
+    async fn current(&self, client: &Client) -> Result<String> {
+        let mut last = self.0.lock().await;
+        if let Some((made, token)) = last.as_ref().filter(|(made, _)| fresh(made.elapsed())) {
+            tracing::debug!("the token of {:?} ago", made.elapsed());
+            return Ok(token.clone());
+        }
+        let made = Instant::now();
+        let token = token_of(client, NS_MCO, ACCOUNT, LIFE).await?;
+        *last = Some((made, token.clone()));
+        Ok(token)
+    }
+
+    /// The kubeconfig that a joining kubelet is given.
+    pub async fn kubeconfig(&self, client: &Client, api_server: &str) -> Result<String> {
+        let ca = authority(client).await?;
+        Ok(kubeconfig(api_server, &ca, &self.current(client).await?))
+    }
+}
+
+fn fresh(age: Duration) -> bool {
+    age < LIFE / 2
+}
+
+/// Whom the machine trusts as API server: what somebody wrote down for it, else what every pod trusts.
+async fn authority(client: &Client) -> Result<String> {
+    for (name, key) in [("kubeconfig-data", "ca-bundle.crt"), ("kube-root-ca.crt", "ca.crt")] {
+        let map = get(client, "v1", "ConfigMap", Some(NS_MCO), name).await?;
+        let ca = map.and_then(|map| map["data"][key].as_str().map(String::from));
+        if let Some(ca) = ca.filter(|ca| !ca.is_empty()) {
+            return Ok(ca);
+        }
+    }
+    anyhow::bail!("ConfigMap kube-root-ca.crt is not there yet")
+}
+
+fn kubeconfig(api_server: &str, ca: &str, token: &str) -> String {
+    let cluster = json!({"server": api_server, "certificate-authority-data": STANDARD.encode(ca)});
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": cluster}],
+        "users": [{"name": "kubelet", "user": {"token": token}}],
+        "contexts": [{"name": "kubelet", "context": {"cluster": "local", "user": "kubelet"}}],
+        "current-context": "kubelet",
+    });
+    serde_saphyr::to_string(&config).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_given_a_token_has_half_a_day_left() {
+        let hours = |h: u64| Duration::from_secs(3600 * h);
+        assert!(fresh(hours(0)) && fresh(hours(11)));
+        assert!(!fresh(hours(12)) && !fresh(hours(30)));
+    }
+}
