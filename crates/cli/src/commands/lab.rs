@@ -266,7 +266,7 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
         LabCommand::Reinstall { lab, node } => {
             let lab = labs.open(&lab.name)?;
             // First what may be refused.
-            super::node_reissue::reissue(&super::csr::Cluster::of_lab(lab.name()), &node, None).await?;
+            super::node_reissue::reissue(&super::csr::Cluster::of_lab(lab.name()), &node, None, None).await?;
             lab.new_disk(&node).await?;
             lab.switch_on(&node).await?;
         }

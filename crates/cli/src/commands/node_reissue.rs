@@ -9,7 +9,7 @@ use seedling_operators::machine_config::bootstrapper::Tokens;
 use seedling_operators::{admission, inventory};
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_MCO};
 use seedling_types::{ClusterDomain, Role};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum MachineCommand {
@@ -40,10 +40,15 @@ pub async fn run(command: MachineCommand) -> Result<()> {
         MachineCommand::Reissue(args) => args,
         MachineCommand::Journal(args) => return super::journal::of_node(args),
     };
-    reissue(&args.cluster, &args.name, args.dir).await
+    reissue(&args.cluster, &args.name, args.dir, args.bootstrap_kubeconfig.as_deref()).await
 }
 
-pub async fn reissue(cluster: &Cluster, name: &str, dir: Option<PathBuf>) -> Result<()> {
+pub async fn reissue(
+    cluster: &Cluster,
+    name: &str,
+    dir: Option<PathBuf>,
+    bootstrap_kubeconfig: Option<&Path>,
+) -> Result<()> {
     let client = cluster.connect().await?;
     let read = async |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
         get(&client, api_version, kind, namespace, name)
@@ -60,7 +65,7 @@ pub async fn reissue(cluster: &Cluster, name: &str, dir: Option<PathBuf>) -> Res
     let ca = read("v1", "ConfigMap", Some(NS_MCO), "machine-config-server-ca").await?;
     let ca = ca["data"]["ca-bundle.crt"].as_str().context("machine-config-server-ca has no ca-bundle.crt")?;
 
-    let bootstrap_kubeconfig = match &args.bootstrap_kubeconfig {
+    let bootstrap_kubeconfig = match bootstrap_kubeconfig {
         Some(path) => {
             let infrastructure = read("config.openshift.io/v1", "Infrastructure", None, "cluster").await?;
             let url = infrastructure["status"]["apiServerInternalURI"].as_str();
