@@ -3,7 +3,6 @@
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use seedling_lab::power::{self, Circuit};
 use seedling_lab::{Lab, LabSpec, Labs, NodeStatus, Status, default_inventory};
 use seedling_machines::{Machine, Power};
 use seedling_types::{ClusterDomain, Inventory};
@@ -161,59 +160,6 @@ pub enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum To {
-    On,
-    /// Shut down, as by its power button
-    Off,
-    /// Pull the plug
-    Kill,
-}
-
-/// What the words of `lab power` ask for.
-#[derive(Debug, PartialEq, Eq)]
-enum Wish<'a> {
-    One(&'a str, To),
-    Cut(&'a [String]),
-    On(&'a [String]),
-}
-
-fn wish(words: &[String]) -> Result<Wish<'_>> {
-    match words {
-        [cut, nodes @ ..] if cut == "cut" => Ok(Wish::Cut(nodes)),
-        [on, nodes @ ..] if on == "on" => Ok(Wish::On(nodes)),
-        [node, to] => match To::from_str(to, false) {
-            Ok(to) => Ok(Wish::One(node, to)),
-            Err(_) => bail!("{to:?} is neither on, off nor kill"),
-        },
-        _ => bail!("say NODE and on, off or kill; or cut or on, and machines: seedling lab power --help"),
-    }
-}
-
-async fn power(labs: &Labs, lab: &Lab, wish: Wish<'_>) -> Result<()> {
-    match wish {
-        Wish::One(node, To::On) => lab.switch_on(node).await?,
-        Wish::One(node, To::Off) => lab.machine(node)?.switch_off().await?,
-        Wish::One(node, To::Kill) => lab.machine(node)?.cut_off().await?,
-        Wish::Cut(nodes) => {
-            let was_on = power::cut(lab, &Circuit::of(lab, nodes)?).await?;
-            let helper = if was_on.helper { ", and the helper" } else { "" };
-            say(&format!(
-                "without power: {}{helper}; `seedling lab power on` gives it back",
-                was_on.nodes.join(", ")
-            ));
-        }
-        Wish::On(nodes) => {
-            let circuit = match nodes {
-                [] => Circuit::cut(lab).context("nothing was cut; name the machines to switch on")?,
-                nodes => Circuit::of(lab, nodes)?,
-            };
-            power::restore(labs, lab, &circuit, &seedling_lab::Options::this_program()?).await?;
-        }
-    }
-    Ok(())
-}
-
 pub async fn run(cmd: LabCommand) -> Result<()> {
     let labs = Labs::from_env();
     match cmd {
@@ -271,7 +217,7 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
             lab.switch_on(&node).await?;
         }
         LabCommand::List { output } => list(&labs.list()?, output.output)?,
-        LabCommand::Power { lab, words } => power(&labs, &labs.open(&lab.name)?, wish(&words)?).await?,
+        LabCommand::Power { lab, words } => super::power::run(&labs, &labs.open(&lab.name)?, &words).await?,
     }
     Ok(())
 }
@@ -402,29 +348,5 @@ async fn finish(command: &mut Command) -> Result<()> {
     match status.code() {
         Some(0) => Ok(()),
         code => std::process::exit(code.unwrap_or(1)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn power_is_for_one_some_or_all() {
-        let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
-        let two = words("master-0 master-1");
-        for (line, want) in [
-            ("master-0 on", Some(Wish::One("master-0", To::On))),
-            ("master-0 kill", Some(Wish::One("master-0", To::Kill))),
-            ("cut", Some(Wish::Cut(&[]))),
-            ("cut master-0 master-1", Some(Wish::Cut(&two))),
-            ("on", Some(Wish::On(&[]))),
-            ("on master-0 master-1", Some(Wish::On(&two))),
-            ("master-0", None),
-            ("master-0 burn", None),
-            ("master-0 on now", None),
-        ] {
-            assert_eq!(wish(&words(line)).ok(), want, "{line}");
-        }
     }
 }

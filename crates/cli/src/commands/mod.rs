@@ -21,6 +21,7 @@ mod log;
 pub mod node;
 pub mod node_reissue;
 pub mod operator;
+mod power;
 pub mod probe;
 pub mod release;
 pub mod timeline;

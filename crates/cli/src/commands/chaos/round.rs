@@ -234,3 +234,24 @@ fn last_words(log: &Path) -> String {
     let error = text.lines().rev().find(|l| l.starts_with("error: ")).or(text.lines().last());
     error.unwrap_or("lab up said nothing").to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seedling_lab::chaos::Fault;
+
+    #[test]
+    fn patience_is_an_object_that_clusters_read() {
+        let map: serde_json::Value = serde_saphyr::from_str(&patience(2)).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(map["data"]["patience-minutes"], "2");
+        let named = (&map["metadata"]["namespace"], &map["metadata"]["name"]);
+        assert_eq!(named, (&"openshift-config".into(), &"bring-up".into()));
+    }
+
+    #[test]
+    fn only_what_is_to_be_filled_gets_a_disk() {
+        assert_eq!(disk_for(Fault::FillLogs), ["--log-disk", "64"]);
+        assert!(disk_for(Fault::FillDisk) != disk_for(Fault::FillContainerd));
+        assert!(disk_for(Fault::Kill).is_empty() && disk_for(Fault::Lossy).is_empty());
+    }
+}
