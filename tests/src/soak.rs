@@ -34,6 +34,7 @@ pub struct Round {
 /// What a quantity may grow to from the second quarter to the last: a share more, and so much besides.
 struct Bound {
     what: &'static str,
+    of: fn(&Sample) -> &BTreeMap<String, u64>,
     share: f64,
     besides: f64,
     most: f64,
@@ -42,22 +43,32 @@ struct Bound {
 const MIB: f64 = 1048576.0;
 /// Caches fill for a while, and a kubelet that was started anew has less: so the quarters are compared, not the looks. Logs grow until they are
 /// cut, so they have a limit only: five files of 100 MiB that an API server keeps, and as much again.
-const BOUNDS: [(Bound, fn(&Sample) -> &BTreeMap<String, u64>); 5] = [
-    (Bound { what: "memory", share: 1.25, besides: 24.0 * MIB, most: f64::INFINITY }, |s| &s.memory_bytes),
-    (Bound { what: "open files", share: 1.25, besides: 32.0, most: f64::INFINITY }, |s| &s.open_files),
-    (Bound { what: "revisions", share: f64::INFINITY, besides: 0.0, most: 12.0 }, |s| &s.revisions),
-    (Bound { what: "logs", share: f64::INFINITY, besides: 0.0, most: 1024.0 * MIB }, |s| &s.log_bytes),
-    (Bound { what: "database", share: 1.5, besides: 32.0 * MIB, most: f64::INFINITY }, |s| &s.database_bytes),
+const BOUNDS: [Bound; 5] = [
+    grows("memory", |s| &s.memory_bytes, 1.25, 24.0 * MIB),
+    grows("open files", |s| &s.open_files, 1.25, 32.0),
+    grows("database", |s| &s.database_bytes, 1.5, 32.0 * MIB),
+    Bound { most: 12.0, ..grows("revisions", |s| &s.revisions, f64::INFINITY, 0.0) },
+    Bound { most: 1024.0 * MIB, ..grows("logs", |s| &s.log_bytes, f64::INFINITY, 0.0) },
 ];
+
+const fn grows(
+    what: &'static str,
+    of: fn(&Sample) -> &BTreeMap<String, u64>,
+    share: f64,
+    besides: f64,
+) -> Bound {
+    Bound { what, of, share, besides, most: f64::INFINITY }
+}
 
 /// Everything that grew beyond its bounds, in words.
 pub fn grown(samples: &[Sample]) -> Vec<String> {
     let mut found = vec![];
-    for (bound, of) in &BOUNDS {
-        let names: std::collections::BTreeSet<_> = samples.iter().flat_map(|s| of(s).keys()).collect();
+    for bound in &BOUNDS {
+        let names: std::collections::BTreeSet<_> =
+            samples.iter().flat_map(|s| (bound.of)(s).keys()).collect();
         for name in names {
             let series: Vec<f64> =
-                samples.iter().filter_map(|s| of(s).get(name)).map(|v| *v as f64).collect();
+                samples.iter().filter_map(|s| (bound.of)(s).get(name)).map(|v| *v as f64).collect();
             if let Some((before, after)) = bound.broken_by(&series) {
                 found.push(format!("{} of {name}: {before:.0}, then {after:.0}", bound.what));
             }

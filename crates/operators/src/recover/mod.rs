@@ -2,9 +2,12 @@
 //!
 //! What is there: etcd, whose certificates last as long as their signer; API servers, which answer with certificates that have ended;
 //! kubelets, which run static pods and get no further. So, in this order:
-//! 1. all leaves are made anew, as their operators would; 2. this master gets them, as its installers would bring them; 3. every other node gets
-//! a certificate for the key that it has (`door.rs`), at its own request (`node.rs`); 4. this master's kubelet as well. Then the operators
-//! run again, and do the rest. Whatever is done already is found done.
+//! 1. All leaves are made anew, as their operators would.
+//! 2. This master gets them, as its installers would bring them.
+//! 3. Every other node gets a certificate for the key that it has (`door.rs`), at its own request (`node.rs`).
+//! 4. So does this master's kubelet.
+//!
+//! Then the operators run again, and do the rest. Whatever is done already is found done.
 
 mod door;
 pub mod node;
