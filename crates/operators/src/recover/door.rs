@@ -1,9 +1,11 @@
 //! Open only while a cluster is recovered: a node whose certificate has ended gets another for the same key.
 //!
-//! On the machine-config server's port, which machines reach through the load balancer and pods do not. That server does not run
-//! on this master now: it is a pod, and this master's kubelet gets its own certificate last.
+//! On the machine-config server's port, which machines reach through the load balancer and pods do not. As a rule that server does not run on
+//! this master now: it is a pod, and this master's kubelet gets its own certificate last. Where it does, it has to make room, and comes back by
+//! itself.
 
 use super::node::{Answer, PATH, Question};
+use super::run;
 use crate::machine_config::{Caller, KnowCaller};
 use crate::static_pod::{Env, certificates, signers};
 use anyhow::{Context as _, Result};
@@ -13,16 +15,20 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use axum_server::tls_rustls::RustlsConfig;
 use seedling_pki::{CertKey, Policy, issue_to_node, not_after, proven_node};
+use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::names::NS_KAS;
 use seedling_types::{Inventory, ports};
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use time::{Duration, OffsetDateTime};
 use tokio::sync::watch;
 
 /// A certificate and a request, both small.
 const LARGEST: usize = 64 << 10;
+
+const MAKE_ROOM_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
+const MAKE_ROOM_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
 struct Door {
     inventory: Inventory,
@@ -53,14 +59,36 @@ pub async fn open(env: &Env, policy: &Policy) -> Result<impl Future<Output = Res
         .route(PATH, post(answer))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Arc::new(door));
+    let server = axum_server::from_tcp_rustls(listen().await?, tls)?.map(|tls| tls.acceptor(know_caller));
+    Ok(async move { Ok(server.serve(app.into_make_service()).await?) })
+}
+
+async fn listen() -> Result<TcpListener> {
     let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), ports::MCS);
-    let server = axum_server::bind_rustls(address, tls).map(|tls| tls.acceptor(know_caller));
-    Ok(async move {
-        let served = server.serve(app.into_make_service()).await;
-        served.with_context(|| {
-            format!("cannot serve on {address}: is this master's machine-config server running?")
-        })
-    })
+    let free = Condition::within(
+        format!("port {} to be free", ports::MCS),
+        MAKE_ROOM_WITHIN,
+        format!("ss -ltnp sport = :{}", ports::MCS),
+    );
+    let listener = wait_for(&free, MAKE_ROOM_EVERY, async || match TcpListener::bind(address) {
+        Ok(listener) => Probe::Met(listener),
+        Err(e) => {
+            let stopped = stop_machine_config_server().await;
+            Probe::Unmet(format!("{e}{}", stopped.err().map(|e| format!("; {e:#}")).unwrap_or_default()))
+        }
+    });
+    let listener = listener.await?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// The kubelet starts it again, and again, until the port is free.
+async fn stop_machine_config_server() -> Result<()> {
+    let containers = run("crictl", &["ps", "--quiet", "--name", "^machine-config-server$"]).await?;
+    for container in containers.split_whitespace() {
+        run("crictl", &["stop", "--timeout", "0", container]).await?;
+    }
+    Ok(())
 }
 
 async fn answer(

@@ -12,7 +12,9 @@
 mod door;
 pub mod node;
 
-use crate::static_pod::{Desired, Env, InstallerArgs, Names, install, is_ready, policy, revision, signers};
+use crate::static_pod::{
+    Desired, Env, InstallerArgs, Names, install, is_ready, name, policy, revision, signers,
+};
 use crate::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
 use anyhow::{Context as _, Result};
 use futures::future::BoxFuture;
@@ -21,6 +23,7 @@ use seedling_cluster::list;
 use seedling_pki::{Policy, issue_to_node, node_request, not_after};
 use seedling_steps::{Condition, Probe, wait_for};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -88,6 +91,12 @@ pub async fn recover(
         install(&env.client, &args).await?;
         say(&format!("{}: revision {revision} is on {node}", names.operator));
     }
+    if node::ended(root)?.is_some() && strict.apiserver_version().await.is_err() {
+        restart_control_plane(node).await?;
+        say(
+            "this master's control plane is started with them; without an API a kubelet takes a minute for it",
+        );
+    }
     let serves = Condition::new(
         "this master's API server to serve with its new certificate",
         RESTART,
@@ -107,9 +116,10 @@ pub async fn recover(
         REJOIN,
         "switch them on; on each: journalctl -u kubelet-recover -u kubelet",
     );
-    let back = wait_for(&others, POLL, async || match list(&env.client, "v1", "Node", None, "").await {
-        Ok(nodes) => missing(&nodes, node),
-        Err(e) => Probe::Unmet(e.to_string()),
+    let before = heartbeats(&env.client).await?;
+    let back = wait_for(&others, POLL, async || match look(&env.client).await {
+        Ok((nodes, now)) => missing(&nodes, node, &before, &now),
+        Err(e) => Probe::Unmet(format!("{e:#}")),
     });
     tokio::select! {
         ended = door => ended?,
@@ -121,11 +131,45 @@ pub async fn recover(
     Ok(())
 }
 
-/// Which nodes besides this one are not Ready.
-fn missing(nodes: &[Value], this: &str) -> Probe<()> {
-    let name = |node: &Value| node["metadata"]["name"].as_str().unwrap_or_default().to_string();
+/// A kubelet that has not heard from the API ends no pod, also none whose manifest has changed: it might not know all that it should run. So
+/// the old ones are ended here, while it does not look; it starts from what the manifests say.
+async fn restart_control_plane(node: &str) -> Result<()> {
+    run("systemctl", &["stop", "kubelet.service"]).await?;
+    for (names, _) in ON_THIS_MASTER {
+        let name = format!("^{}-{node}$", names.pod);
+        let pods = run("crictl", &["pods", "--quiet", "--state", "ready", "--name", &name]).await?;
+        for pod in pods.split_whitespace() {
+            run("crictl", &["stopp", pod]).await?;
+        }
+    }
+    run("systemctl", &["start", "kubelet.service"]).await.map(drop)
+}
+
+async fn run(program: &str, args: &[&str]) -> Result<String> {
+    let output = tokio::process::Command::new(program).args(args).output().await;
+    let output = output.with_context(|| format!("cannot run {program}"))?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "{program} {}: {}", args.join(" "), complaint.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+async fn look(client: &Client) -> Result<(Vec<Value>, Heartbeats)> {
+    Ok((list(client, "v1", "Node", None, "").await?, heartbeats(client).await?))
+}
+
+/// When each kubelet was last heard of, in its own words.
+type Heartbeats = BTreeMap<String, Value>;
+
+async fn heartbeats(client: &Client) -> Result<Heartbeats> {
+    let leases = list(client, "coordination.k8s.io/v1", "Lease", Some("kube-node-lease"), "").await?;
+    Ok(leases.iter().map(|lease| (name(lease).to_string(), lease["spec"]["renewTime"].clone())).collect())
+}
+
+/// Which nodes besides this one are not Ready, or say so only because nobody has told otherwise: the API was away as well.
+fn missing(nodes: &[Value], this: &str, before: &Heartbeats, now: &Heartbeats) -> Probe<()> {
+    let heard = |node: &&Value| now.get(name(node)) != before.get(name(node));
     let others = nodes.iter().filter(|node| name(node) != this);
-    let away: Vec<_> = others.filter(|node| !is_ready(node)).map(name).collect();
+    let away: Vec<_> = others.filter(|node| !is_ready(node) || !heard(node)).map(name).collect();
     if away.is_empty() { Probe::Met(()) } else { Probe::Unmet(format!("{} not Ready", away.join(", "))) }
 }
 
@@ -137,7 +181,7 @@ async fn renew_own(env: &Env, policy: &Policy, node: &str, root: &Path) -> Resul
     let now = OffsetDateTime::now_utc();
     let ends = not_after(&signer.cert)?.min(now + policy.kubelet);
     node::keep(root, &issue_to_node(&signer, node, &request, ends, now)?, &old)?;
-    node::restart_kubelet().await
+    run("systemctl", &["restart", "kubelet.service"]).await.map(drop)
 }
 
 #[cfg(test)]
@@ -148,12 +192,17 @@ mod tests {
     #[test]
     fn every_other_node_is_waited_for() {
         let node = |name: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
-        let seen = |nodes: &[Value]| match missing(nodes, "master-0") {
+        let heard = |time: &str| {
+            Heartbeats::from([("master-1".to_string(), json!(time)), ("worker-0".into(), json!("a"))])
+        };
+        let seen = |nodes: &[Value], now: &str| match missing(nodes, "master-0", &heard("a"), &heard(now)) {
             Probe::Unmet(seen) => seen,
             _ => String::new(),
         };
         let both = [node("master-0", "Unknown"), node("master-1", "Unknown"), node("worker-0", "False")];
-        assert_eq!(seen(&both), "master-1, worker-0 not Ready");
-        assert_eq!(seen(&[node("master-0", "Unknown"), node("master-1", "True")]), "");
+        assert_eq!(seen(&both, "b"), "master-1, worker-0 not Ready");
+        let well = [node("master-0", "Unknown"), node("master-1", "True")];
+        assert_eq!(seen(&well, "a"), "master-1 not Ready", "it was, when it was last heard of");
+        assert_eq!(seen(&well, "b"), "");
     }
 }

@@ -36,7 +36,7 @@ pub async fn ask(root: &Path) -> Result<bool> {
     let Some(old) = ended(root)? else { return Ok(false) };
     let journal = Journal::of(root, "kubelet-recover");
     journal.run(journal.step("certificate", ask_until_answered(root, &old))).await?;
-    restart_kubelet().await?;
+    super::run("systemctl", &["restart", "kubelet.service"]).await?;
     Ok(true)
 }
 
@@ -105,13 +105,6 @@ pub fn keep(root: &Path, certificate: &str, old: &str) -> Result<()> {
     let _ = std::fs::remove_file(&fresh);
     std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
     Ok(std::fs::rename(&fresh, pki.join("kubelet-client-current.pem"))?)
-}
-
-pub async fn restart_kubelet() -> Result<()> {
-    let status =
-        tokio::process::Command::new("systemctl").args(["restart", "kubelet.service"]).status().await?;
-    anyhow::ensure!(status.success(), "systemctl restart kubelet.service: {status}");
-    Ok(())
 }
 
 #[cfg(test)]
