@@ -42,9 +42,37 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
     });
     suite.check("without_credentials_the_api_tells_its_health_only", || anonymous(lab));
     suite.check("who_changed_what_is_written_down", || changes(lab));
+    suite.check("operators_are_refused_nothing", || refused(lab));
+    suite.check("a_node_keeps_nothing_to_ask_for_certificates_with", || forgotten(lab));
     suite.check("a_second_key_is_refused_until_the_node_is_issued_anew", || second_key(lab));
     suite.check("an_issued_token_is_good_for_its_machine_only", || issued_anew(lab));
     suite.check("pods_cannot_reach_the_machine_config_server", || pods(lab));
+}
+
+/// Their roles are made for what they do; the API's audit log leaves most reads out, so their own logs are read.
+fn refused(lab: &Lab) -> Result<()> {
+    let mut looked_at = 0;
+    for operator in lab.items(&["deployments", "-A"])? {
+        let namespace = operator["metadata"]["namespace"].as_str().unwrap_or_default();
+        if !namespace.starts_with("openshift-") {
+            continue;
+        }
+        let name = format!("deployment/{}", name(&operator));
+        let log = run(&mut lab.kubectl(&["logs", "-n", namespace, &name]))?;
+        let refused: Vec<_> = log.lines().filter(|line| line.contains("refuses (403)")).collect();
+        ensure!(refused.is_empty(), "{name}: {}", refused.join("; "));
+        looked_at += 1;
+    }
+    ensure!(looked_at >= 8, "only {looked_at} operators were found");
+    Ok(())
+}
+
+fn forgotten(lab: &Lab) -> Result<()> {
+    for node in MASTERS {
+        let left = lab.shell(node, "ls /etc/kubernetes/kubeconfig 2>/dev/null || echo gone")?;
+        ensure!(left.trim() == "gone", "{node}: {left}");
+    }
+    Ok(())
 }
 
 /// By machine, from the pointer configs, which nobody else may read.

@@ -383,7 +383,7 @@ fn stale_assets_are_refused() {
     has("warning", "Please regenerate ignition configuration files in a new directory.");
     has(
         "fatal",
-        "failed to fetch Bootstrap Ignition Config: failed to load asset \"Bootstrap Ignition Config\": 12 certificates expired",
+        "failed to fetch Bootstrap Ignition Config: failed to load asset \"Bootstrap Ignition Config\": 13 certificates expired",
     );
     has(
         "info",

@@ -159,6 +159,18 @@ const TABLE: &[(Account, &str, bool)] = &[
     ),
     (SERVER, "get secrets node-bootstrapper-token in openshift-machine-config-operator", false),
     (APPROVER, "patch secrets node-tokens in openshift-machine-config-operator", true),
+    (
+        APPROVER,
+        "update leases.coordination.k8s.io machine-approver-lock in openshift-cluster-machine-approver",
+        true,
+    ),
+    (APPROVER, "create leases.coordination.k8s.io in openshift-cluster-machine-approver", true),
+    (
+        MACHINE_CONFIG,
+        "update leases.coordination.k8s.io machine-config-operator-lock in openshift-machine-config-operator",
+        true,
+    ),
+    (MACHINE_CONFIG, "create leases.coordination.k8s.io in openshift-machine-config-operator", true),
     // Nothing, until its operator says which revision it is about.
     (INSTALLER, "get secrets etcd-all-certs-1 in openshift-etcd", false),
 ];
