@@ -4,6 +4,7 @@
 # has changed since it was last green.
 #
 #   fresh-root.sh [SUITE ...]            the check (default: bookworm trixie)
+#   fresh-root.sh --today                the check, of one of the two: another every day
 #   fresh-root.sh --whole SUITE          the whole of `make lab` there, from nothing, in namespaces of its own; says how long it took
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +13,10 @@ cache=${SEEDLING_CACHE:-/var/cache/seedling}/fresh-root
 whole=
 [ "${1:-}" = --whole ] && { whole=1; shift; }
 suites=("$@")
+if [ "${1:-}" = --today ]; then
+  both=(bookworm trixie)
+  suites=("${both[$(($(date +%s) / 86400 % 2))]}")
+fi
 [ "${#suites[@]}" -gt 0 ] || suites=(bookworm trixie)
 mkdir -p "$cache"
 

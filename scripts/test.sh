@@ -8,7 +8,7 @@ step() { printf '\n== %s ==\n' "$1"; shift; "$@" 2>&1 | tee -a "$log"; }
 
 step "setup" scripts/setup.sh
 step "format, lints, dependencies" scripts/check.sh
-step "a fresh machine" scripts/fresh-root.sh
+step "a fresh machine, Debian 12 or 13 by date" scripts/fresh-root.sh --today
 step "unit and integration tests" make --no-print-directory unit
 step "payload" make --no-print-directory release
 step "end to end" make --no-print-directory e2e

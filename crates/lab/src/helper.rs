@@ -162,7 +162,9 @@ fn arguments<'a>(verb: &'a str, config: &'a Path) -> [&'a OsStr; 4] {
 
 fn last_words(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<_> = text.lines().rev().take(3).collect();
+    // Which with RUST_BACKTRACE comes last, and says nothing of why.
+    let text = text.rfind("\nStack backtrace:").map_or(text.as_str(), |at| &text[..at]);
+    let lines: Vec<_> = text.trim_end().lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 

@@ -13,7 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const NAME: &str = "boot-test";
+/// Of the process that made the directory: two runs on one machine do not meet.
+fn name(dir: &Path) -> String {
+    let made_by = dir.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('-').nth(2));
+    format!("boot-{}", made_by.unwrap_or("test"))
+}
 
 fn main() -> Result<()> {
     let args: Vec<_> = std::env::args().collect();
@@ -41,14 +45,16 @@ fn main() -> Result<()> {
         return Ok(());
     }
     // On a real disk: /tmp may be too small, or an overlay.
-    let state = tempfile::Builder::new().prefix("seedling-boot-").tempdir_in("/var/tmp")?;
+    let state = tempfile::Builder::new()
+        .prefix(&format!("seedling-boot-{}-", std::process::id()))
+        .tempdir_in("/var/tmp")?;
     let labs = labs_in(state.path());
     let outcome = runtime.block_on(story(&labs, state.path()));
     if let Err(error) = &outcome {
         eprintln!("{error:?}");
-        show_logs(&labs);
+        show_logs(&labs, state.path());
     }
-    runtime.block_on(down(&labs, NAME, &say))?;
+    runtime.block_on(down(&labs, &name(state.path()), &say))?;
     outcome?;
     nothing_is_left(state.path())?;
     for delay in [20, 50, 80, 110, 150, 200, 300] {
@@ -69,7 +75,7 @@ async fn killed_while_it_came_up(dir: &Path, delay: u64) -> Result<()> {
     let mut up = tokio::process::Command::new(std::env::current_exe()?).arg("up").arg(dir).spawn()?;
     tokio::time::sleep(Duration::from_millis(delay)).await;
     up.kill().await?;
-    down(&labs_in(dir), NAME, &|_| ()).await?;
+    down(&labs_in(dir), &name(dir), &|_| ()).await?;
     nothing_is_left(dir)
 }
 
@@ -114,7 +120,7 @@ fn spec(dir: &Path) -> Result<LabSpec> {
         fs::write(assets.join(format!("{role}.ign")), ignition(role).to_string())?;
     }
     let domain = ClusterDomain::new("lab", "example.com");
-    Ok(LabSpec::new(NAME, domain, default_inventory(3), assets, release)?)
+    Ok(LabSpec::new(&name(dir), domain, default_inventory(3), assets, release)?)
 }
 
 fn ignition(role: &str) -> serde_json::Value {
@@ -254,14 +260,15 @@ async fn half_done_first_boot(lab: &Lab, machine: &Machine) -> Result<()> {
 }
 
 fn nothing_is_left(state: &Path) -> Result<()> {
+    let name = name(state);
     let namespaces = fs::read_dir("/run/netns").into_iter().flatten().filter_map(|e| e.ok());
-    let left: Vec<_> = namespaces.filter(|e| e.file_name().to_string_lossy().contains(NAME)).collect();
+    let left: Vec<_> = namespaces.filter(|e| e.file_name().to_string_lossy().contains(&name)).collect();
     ensure!(left.is_empty(), "namespaces: {left:?}");
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     ensure!(!mounts.contains(&*state.to_string_lossy()), "mounts: {mounts}");
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {
-        ensure!(!folder.ends_with(NAME), "control group {}", folder.display());
+        ensure!(!folder.ends_with(&name), "control group {}", folder.display());
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|e| e.ok());
         folders.extend(entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
     }
@@ -274,8 +281,8 @@ fn nothing_is_left(state: &Path) -> Result<()> {
     Ok(())
 }
 
-fn show_logs(labs: &Labs) {
-    let Ok(lab) = labs.open(NAME) else { return };
+fn show_logs(labs: &Labs, dir: &Path) {
+    let Ok(lab) = labs.open(&name(dir)) else { return };
     let logs = std::iter::once(lab.helper_log()).chain(lab.machines().into_iter().map(|m| m.console_log()));
     for log in logs {
         eprintln!("--- {}\n{}", log.display(), fs::read_to_string(&log).unwrap_or_default());
