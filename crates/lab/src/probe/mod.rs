@@ -178,15 +178,20 @@ async fn make(namespaces: &Api<Namespace>, name: &str) -> Result<(), ProbeError>
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.into());
     let hint = format!("kubectl get namespace {name} -o yaml");
-    let condition = Condition::within("an earlier prober's namespace to be gone", GONE_WITHIN, hint);
+    let condition = Condition::within("the prober's namespace to be made", GONE_WITHIN, hint);
     let made = wait_for(&condition, Duration::from_millis(200), async || {
-        match namespaces.create(&PostParams::default(), &namespace).await {
-            Ok(_) => Probe::Met(Ok(())),
-            Err(kube::Error::Api(answer)) if answer.code == 409 => {
+        // Nothing is probed yet: who has no answer asks again.
+        match tokio::time::timeout(PATIENCE, namespaces.create(&PostParams::default(), &namespace)).await {
+            Err(_) => Probe::Unmet(format!("nothing for {PATIENCE:?}")),
+            Ok(Ok(_)) => Probe::Met(Ok(())),
+            Ok(Err(kube::Error::Api(answer))) if answer.code == 409 => {
                 let _ = namespaces.delete(name, &DeleteParams::background()).await;
                 Probe::Unmet("it is being removed".into())
             }
-            Err(e) => Probe::Met(Err(ProbeError::Namespace(Box::new(e)))),
+            Ok(Err(kube::Error::Api(answer))) if (400..429).contains(&answer.code) => {
+                Probe::Met(Err(ProbeError::Namespace(Box::new(kube::Error::Api(answer)))))
+            }
+            Ok(Err(e)) => Probe::Unmet(e.to_string()),
         }
     });
     made.await?
