@@ -27,16 +27,14 @@ build: setup
 release: setup ## build Seedling, the payload and the node image (once; later runs only make what changed)
 	@[ -x $(BINARY) ] || echo "2 of 4, Seedling and, beside it, Kubernetes and its companions from source: about 17 min on two cores, this once"
 	$(CARGO) build $(FLAGS) --bin payload-programs
-	@$(MAKE) --no-print-directory -j2 build programs
-	@echo "3 of 4, the payload's images, and the node image beside them, if they are not there"
-	@$(MAKE) --no-print-directory -j2 payload image
+	@$(MAKE) --no-print-directory -j2 image programs
+	@echo "3 of 4, the payload's images, if they are not there"
+	$(BINARY) release build
 
-.PHONY: programs payload image
+.PHONY: programs image
 programs:
 	$(TARGET)/payload-programs
-payload:
-	$(BINARY) release build
-image:
+image: build
 	$(BINARY) lab image >/dev/null
 
 lab: release ## grow a highly available cluster on this machine
