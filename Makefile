@@ -25,7 +25,7 @@ build: setup
 	$(CARGO) build $(FLAGS) --bin seedling
 
 release: setup ## build Seedling, the payload and the node image (once; later runs only make what changed)
-	@[ -x $(BINARY) ] || echo "2 of 4, Seedling and, beside it, Kubernetes and its companions from source: about 17 min on two cores, this once"
+	@[ -x $(BINARY) ] || echo "2 of 4, Seedling and, beside it, Kubernetes and its companions from source: about 20 min on two cores, this once"
 	$(CARGO) build $(FLAGS) --bin payload-programs
 	@$(MAKE) --no-print-directory -j2 image programs
 	@echo "3 of 4, the payload's images, if they are not there"

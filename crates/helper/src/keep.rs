@@ -80,9 +80,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
-    /// A program in the helper's place that is killed twice.
-    #[tokio::test]
-    async fn a_killed_helper_is_started_again_and_told_why() {
+    /// What a program in the helper's place is told at each of its first starts; it does `then` each time, and stays at the last.
+    async fn told(starts: usize, then: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let (program, config, said) = (at("program"), at("helper.yaml"), at("said"));
@@ -90,7 +89,7 @@ mod tests {
         yaml.ready_file = at("ready");
         std::fs::write(&config, serde_json::to_vec(&yaml).unwrap()).unwrap();
         let script = format!(
-            "#!/bin/sh\necho \"$5 $6\" >> {0}; touch {1}\n[ $(wc -l < {0}) -gt 2 ] || kill -9 $$\nexec sleep 1\n",
+            "#!/bin/sh\necho \"$5 $6\" >> {0}; touch {1}; printf . >&0\n[ $(wc -l < {0}) -ge {starts} ] || {then}\nexec sleep 1\n",
             said.display(),
             at("ready").display()
         );
@@ -98,42 +97,26 @@ mod tests {
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let keeper = tokio::spawn(async move { keep(&program, &config).await });
         let lines = || std::fs::read_to_string(&said).unwrap_or_default();
-        let three = async {
-            while lines().lines().count() < 3 {
+        let all = async {
+            while lines().lines().count() < starts {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), three).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(30), all).await.unwrap();
         keeper.abort();
-        assert_eq!(lines(), "--beat \n--after killed by signal 9\n--after killed by signal 9\n");
+        lines()
     }
 
-    /// A program in the helper's place whose heart beats once, and which then stops itself, as SIGSTOP from outside would.
+    #[tokio::test]
+    async fn a_killed_helper_is_started_again_and_told_why() {
+        let said = told(3, "kill -9 $$").await;
+        assert_eq!(said, "--beat \n--after killed by signal 9\n--after killed by signal 9\n");
+    }
+
+    /// As by SIGSTOP from outside.
     #[tokio::test]
     async fn a_stopped_helper_is_noticed_and_started_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let (program, config, said) = (at("program"), at("helper.yaml"), at("said"));
-        let mut yaml = crate::testing::config();
-        yaml.ready_file = at("ready");
-        std::fs::write(&config, serde_json::to_vec(&yaml).unwrap()).unwrap();
-        let script = format!(
-            "#!/bin/sh\necho \"$5 $6\" >> {0}; touch {1}; printf . >&0\n[ $(wc -l < {0}) -gt 1 ] || kill -STOP $$\nexec sleep 1\n",
-            said.display(),
-            at("ready").display()
-        );
-        std::fs::write(&program, script).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let keeper = tokio::spawn(async move { keep(&program, &config).await });
-        let lines = || std::fs::read_to_string(&said).unwrap_or_default();
-        let twice = async {
-            while lines().lines().count() < 2 {
-                sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), twice).await.unwrap();
-        keeper.abort();
-        assert_eq!(lines(), "--beat \n--after was silent for 10 s\n");
+        assert_eq!(told(2, "kill -STOP $$").await, "--beat \n--after was silent for 10 s\n");
     }
 
     #[tokio::test]

@@ -6,7 +6,8 @@
 //!
 //! Killed at any point: the key is kept before the request is made, the request is named after the key, and the kubeconfig, which
 //! ends this for good, is written last. Then what the machine asked with is taken from its disk. A node that has lost its
-//! certificate, or was off until it ended, needs a new one, from somebody who may give it: `seedling node reissue`.
+//! certificate needs a new one, from somebody who may give it: `seedling node reissue`. One that was off until it ended asks for
+//! another with its key (`recover/node.rs`).
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -63,6 +64,8 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
     let bootstrap = below(root, paths::KUBELET_BOOTSTRAP_KUBECONFIG);
     let journal = Journal::of(root, "kubelet-join");
     let ask = || journal.run(get_certificate(root, node, &journal));
+    let ended =
+        "the certificate of this node has ended; `seedling certs recover` on a master gives it another";
     let needs = format!(
         "this node has no certificate that is valid now, and nothing to ask for one with. Where the cluster is administered: \
          `seedling node reissue {node} --bootstrap-kubeconfig FILE`; then copy FILE to {} on this node",
@@ -72,7 +75,7 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
         Plan::Start => {}
         Plan::Ask => ask().await?,
         Plan::GiveUp => anyhow::bail!(needs),
-        Plan::StartWithEnded => tracing::warn!("{needs}"),
+        Plan::StartWithEnded => tracing::warn!("{ended}"),
         Plan::AskBriefly => match tokio::time::timeout(WITH_ENDED, ask()).await {
             Ok(Ok(())) => {}
             Ok(Err(e)) => tracing::warn!("the certificate of this node has ended: {e:#}"),
@@ -85,7 +88,7 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
     Ok(())
 }
 
-fn below(root: &Path, path: &str) -> PathBuf {
+pub(crate) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
@@ -146,18 +149,22 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
         wait_for(&issued, Duration::from_millis(50), async || answer(seen.now().objects.get(name)));
     let certificate = journal.step("certificate", answered).await??;
 
-    let pair = format!("{}\n{key}", certificate.trim_end());
-    let dated = format!("kubelet-client-{}.pem", &fingerprint[..16]);
-    write_atomic(&pki.join(&dated), pair, 0o600)?;
-    let current = pki.join(CURRENT);
-    let fresh = pki.join(".kubelet-client-current.pem");
-    let _ = std::fs::remove_file(&fresh);
-    std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
-    std::fs::rename(&fresh, &current)?;
+    keep_pair(root, &fingerprint[..16], &certificate, &key)?;
     let given = std::fs::read_to_string(&bootstrap)?;
     write_atomic(&kubeconfig, own_kubeconfig(&given)?, 0o600)?;
     let _ = std::fs::remove_file(pki.join(KEY));
     Ok(())
+}
+
+/// As the kubelet keeps it: a file with both, named after something, and a link to it.
+pub(crate) fn keep_pair(root: &Path, after: &str, certificate: &str, key: &str) -> Result<()> {
+    let pki = below(root, paths::KUBELET_PKI);
+    let dated = format!("kubelet-client-{after}.pem");
+    write_atomic(&pki.join(&dated), format!("{}\n{key}", certificate.trim_end()), 0o600)?;
+    let fresh = pki.join(".kubelet-client-current.pem");
+    let _ = std::fs::remove_file(&fresh);
+    std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
+    Ok(std::fs::rename(&fresh, pki.join(CURRENT))?)
 }
 
 /// For people: where the request goes.
@@ -170,7 +177,7 @@ fn server(kubeconfig: &Path) -> String {
 /// The name the kubelet itself keeps it under: it would go on with it.
 const KEY: &str = "kubelet-client.key.tmp";
 /// A link to the newest pair.
-const CURRENT: &str = "kubelet-client-current.pem";
+pub(crate) const CURRENT: &str = "kubelet-client-current.pem";
 
 fn key(pki: &Path) -> Result<String> {
     let path = pki.join(KEY);

@@ -56,11 +56,7 @@ pub async fn recover(
         RESTART,
         "crictl ps -a | grep -E 'etcd|kube-apiserver': etcd needs two of three masters switched on",
     );
-    wait_for(&answers, POLL, async || match whenever.apiserver_version().await {
-        Ok(_) => Probe::Met(()),
-        Err(e) => Probe::Unmet(e.to_string()),
-    })
-    .await?;
+    until_it_answers(&whenever, &answers).await?;
     let env = Env::load(whenever.clone(), &kube_apiserver::NAMES).await?;
     let host = env.inventory.by_name(node);
     let host = host
@@ -72,6 +68,9 @@ pub async fn recover(
             say(&format!("signer {} had ended; there is a new one", signer.name()));
         }
     }
+    // Whom the API servers believe comes from this bundle, which the controllers' operator would have published.
+    let csr = signers::read(&env.cache, &signers::CSR).await?;
+    signers::publish(&env.cache, signers::CSR_BUNDLE, &csr.certs()).await?;
     // Its Secrets only: its members run with what they have.
     etcd::desired(&Env::load(whenever.clone(), &etcd::NAMES).await?).await?;
     for (names, desired) in ON_THIS_MASTER {
@@ -102,11 +101,7 @@ pub async fn recover(
         RESTART,
         "crictl logs $(crictl ps -q --name kube-apiserver) 2>&1 | tail",
     );
-    wait_for(&serves, POLL, async || match strict.apiserver_version().await {
-        Ok(_) => Probe::Met(()),
-        Err(e) => Probe::Unmet(e.to_string()),
-    })
-    .await?;
+    until_it_answers(&strict, &serves).await?;
     say("the API is served with a certificate that is good");
 
     let env = Env::load(strict, &kube_apiserver::NAMES).await?;
@@ -129,6 +124,14 @@ pub async fn recover(
     renew_own(&env, &policy, node, root).await?;
     say(&format!("{node}'s kubelet has a new certificate"));
     Ok(())
+}
+
+async fn until_it_answers(api: &Client, condition: &Condition) -> Result<()> {
+    let asked = wait_for(condition, POLL, async || match api.apiserver_version().await {
+        Ok(_) => Probe::Met(()),
+        Err(e) => Probe::Unmet(e.to_string()),
+    });
+    Ok(asked.await?)
 }
 
 /// A kubelet that has not heard from the API ends no pod, also none whose manifest has changed: it might not know all that it should run. So

@@ -1,14 +1,15 @@
 //! On every node, from its boot on: nothing, unless its certificate has ended while it was off. Then it asks for another, until
 //! somebody recovers the cluster.
 
+use crate::kubelet_join::{CURRENT, below, keep_pair};
 use anyhow::{Context as _, Result, bail};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::Kubeconfig;
 use seedling_pki::{node_request, not_after};
-use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, wait_for};
 use seedling_types::{paths, ports};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -75,13 +76,9 @@ async fn put(http: &reqwest::Client, url: &str, question: &Question) -> Result<A
     }
 }
 
-fn below(root: &Path, path: &str) -> PathBuf {
-    root.join(path.trim_start_matches('/'))
-}
-
 /// Certificate and key, if there are any and they have ended.
 pub fn ended(root: &Path) -> Result<Option<String>> {
-    let current = below(root, paths::KUBELET_PKI).join("kubelet-client-current.pem");
+    let current = below(root, paths::KUBELET_PKI).join(CURRENT);
     let Ok(pair) = std::fs::read_to_string(&current) else { return Ok(None) };
     let ends = not_after(&pair).with_context(|| current.display().to_string())?;
     Ok((ends <= OffsetDateTime::now_utc()).then_some(pair))
@@ -95,16 +92,10 @@ pub fn key_of(pair: &str) -> Result<&str> {
     begin.map(|at| &pair[at..]).context("the certificate has no key beside it")
 }
 
-/// As the kubelet keeps it: a file with both, and a link to it.
+/// The new certificate, with the key of the old one.
 pub fn keep(root: &Path, certificate: &str, old: &str) -> Result<()> {
-    let key = key_of(old)?;
-    let pki = below(root, paths::KUBELET_PKI);
-    let dated = format!("kubelet-client-recovered-{}.pem", OffsetDateTime::now_utc().unix_timestamp());
-    write_atomic(&pki.join(&dated), format!("{}\n{key}", certificate.trim_end()), 0o600)?;
-    let fresh = pki.join(".kubelet-client-recovered.pem");
-    let _ = std::fs::remove_file(&fresh);
-    std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
-    Ok(std::fs::rename(&fresh, pki.join("kubelet-client-current.pem"))?)
+    let now = OffsetDateTime::now_utc().unix_timestamp();
+    keep_pair(root, &format!("recovered-{now}"), certificate, key_of(old)?)
 }
 
 #[cfg(test)]
