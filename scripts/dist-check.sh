@@ -113,7 +113,7 @@ lab() {
   [ "$took" -le "$limit" ] || die "that is more than $limit s"
 }
 
-# The first result stays where it is; the second is made with caches of its own, at the same paths.
+# The first result stays where it is; the second is made with caches of its own.
 twice() {
   local again=$cache/dist-again
   rm -rf --one-file-system "$again"
@@ -121,22 +121,23 @@ twice() {
   # What was downloaded may stay: it is checked by its sums. What was made of it may not.
   [ ! -d "$cache/node-image/debs" ] || cp -al "$cache/node-image/debs" "$again/node-image/debs"
   for toolchain in "$cache"/go/go1.*; do [ ! -d "$toolchain" ] || cp -al "$toolchain" "$again/go/"; done
-  cp "$target/seedling" "$again/first"
-  if [ -n "${DIST_CHECK_RUST:-}" ]; then
-    say "compiling everything again"
-    mv target/x86_64-unknown-linux-gnu "$PWD/target/first"
-    trap 'rm -rf target/x86_64-unknown-linux-gnu; mv target/first target/x86_64-unknown-linux-gnu; clean' EXIT
-  else
+  # Into a target directory of its own. Unless everything is asked for, it begins with the dependencies as they were compiled.
+  if [ -z "${DIST_CHECK_RUST:-}" ]; then
     say "compiling our own crates again"
-    # Only what was compiled for `make dist`: the other, incremental one is left alone.
-    CARGO_INCREMENTAL=0 cargo clean --release --locked $(own_crates) 2>/dev/null
+    cp -al target "$again/target"
+    # Named, because without it cargo cleans only what is compiled for this machine.
+    CARGO_TARGET_DIR=$again/target cargo clean --quiet --release --locked --target x86_64-unknown-linux-gnu $(own_crates)
+  else
+    say "compiling everything again"
   fi
-  CARGO_INCREMENTAL=0 cargo build --release --locked --workspace --bin seedling
-  cmp "$target/seedling" "$again/first" || die "the program is another one"
+  CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$again/target \
+    cargo build --release --locked --workspace --bin seedling 2>&1 | tee "$again/cargo.log"
+  grep -q 'Compiling seedling ' "$again/cargo.log" || die "cargo has not compiled it again"
+  cmp "$again/$target/seedling" "$target/seedling" || die "the program is another one"
   say "linking the payload, making the node image and packing again"
-  SEEDLING_CACHE=$again $target/seedling release build --out "$again/release"
+  SEEDLING_CACHE=$again $again/$target/seedling release build --out "$again/release"
   SEEDLING_CACHE=$again SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) \
-    $target/seedling dist --release "$again/release" --out "$again/dist"
+    $again/$target/seedling dist --release "$again/release" --out "$again/dist"
   diff "$dist/SHA256SUMS" "$again/dist/SHA256SUMS" || die "made twice, and not the same"
   say "made twice, the same:"
   cat "$dist/SHA256SUMS"
