@@ -70,7 +70,11 @@ fn answers_without(lab: &Lab, node: &str) -> Result<()> {
 
 /// Nodes Ready, operators available, settled and not degraded, one etcd cluster.
 pub fn whole(lab: &Lab) -> Result<()> {
-    wait("the cluster to be whole again", WHOLE_AGAIN, || {
+    whole_within(lab, WHOLE_AGAIN)
+}
+
+pub fn whole_within(lab: &Lab, limit: Duration) -> Result<()> {
+    wait("the cluster to be whole again", limit, || {
         judge::whole(&lab.items(&["nodes"])?, &lab.items(&["clusteroperators"])?).map(Some)
     })?;
     handoff::one_etcd_cluster(lab)

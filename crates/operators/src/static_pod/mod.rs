@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use stuck::Stuck;
-use view::{View, Watched, node_view};
+use view::{View, Watched, crashes, node_view};
 
 /// What never changes about an operand.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +99,8 @@ const MANAGER: &str = "seedling-installers";
 const RESYNC: Duration = Duration::from_secs(60);
 /// While something is under way and nothing else wakes us: readiness of an operand is no event of the API.
 const PROGRESS: Duration = Duration::from_secs(1);
+/// Of what ends again and again nobody expects that it becomes ready by itself: after its certificates have ended, only by a new revision.
+const CRASHING: Duration = Duration::from_secs(60);
 /// Events come in bursts; one look is enough for all of one.
 const BURST: Duration = Duration::from_millis(50);
 
@@ -218,7 +220,8 @@ async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen
     for node in &mut nodes {
         let ready = node.running.is_some_and(|s| s.ready);
         let down = seen.ready.stalled(&node.name, report::step(Some(node)), ready, Instant::now());
-        node.broken = !ready && down >= patience;
+        let enough = if crashes(names, view, &node.name) { patience.min(CRASHING) } else { patience };
+        node.broken = !ready && down >= enough;
     }
     if !decide(&nodes, latest, true).is_empty() {
         start_installers(env, operand, view, &nodes, latest, &desired).await?;

@@ -86,6 +86,15 @@ pub fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
     NodeView { name: node.into(), current, running, installers, broken: false }
 }
 
+/// Its kubelet has started it several times, and waits longer each time.
+pub fn crashes(names: &Names, view: &View, node: &str) -> bool {
+    let pod = view.pods.get(&format!("{}-{node}", names.pod));
+    let containers = pod.and_then(|pod| pod["status"]["containerStatuses"].as_array()).into_iter().flatten();
+    containers
+        .map(|c| c.pointer("/state/waiting/reason"))
+        .any(|reason| reason.is_some_and(|r| r == "CrashLoopBackOff"))
+}
+
 fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
     if pod.pointer("/metadata/labels/app")? != "installer" || pod["spec"]["nodeName"] != node {
         return None;
@@ -100,4 +109,26 @@ fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
         failed: ended("Failed"),
         done: ended("Succeeded"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_its_kubelet_gives_up_on_crashes() {
+        let names = crate::kube_scheduler::NAMES;
+        let view = |state: Value| {
+            let pod =
+                json!({"status": {"containerStatuses": [{"state": {"running": {}}}, {"state": state}]}});
+            let pods = BTreeMap::from([(format!("{}-master-1", names.pod), pod)]);
+            View { masters: vec![], pods, settings: Value::Null }
+        };
+        let waiting = |reason: &str| view(json!({"waiting": {"reason": reason}}));
+        assert!(crashes(&names, &waiting("CrashLoopBackOff"), "master-1"));
+        assert!(!crashes(&names, &waiting("CrashLoopBackOff"), "master-0"), "another master's");
+        assert!(!crashes(&names, &waiting("ContainerCreating"), "master-1"));
+        assert!(!crashes(&names, &view(json!({"terminated": {"reason": "Error"}})), "master-1"));
+    }
 }
