@@ -96,14 +96,15 @@ async fn answer(
     Extension(caller): Extension<Caller>,
     Json(asked): Json<Question>,
 ) -> Result<Json<Answer>, StatusCode> {
-    let from = caller.address();
-    match door.judge(from, &asked, OffsetDateTime::now_utc()) {
+    let address = caller.address();
+    let from = address.map_or("an unknown address".into(), |a| a.to_string());
+    match door.judge(address, &asked, OffsetDateTime::now_utc()) {
         Ok((node, certificate)) => {
-            tracing::info!("{node} at {from:?} has proved its key, and gets a certificate");
+            tracing::info!("{node} at {from} has proved its key, and gets a certificate");
             Ok(Json(Answer { certificate }))
         }
         Err(e) => {
-            tracing::warn!("a request from {from:?} is refused: {e:#}");
+            tracing::warn!("a request from {from} is refused: {e:#}");
             Err(StatusCode::FORBIDDEN)
         }
     }
