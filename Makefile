@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test check unit e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
+.PHONY: fresh lab test test-all check unit e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -44,6 +44,10 @@ lab: release ## grow a highly available cluster on this machine
 test: ## everything that must pass: format, lints, dependencies, unit and integration tests, a real bring-up
 	@scripts/test.sh
 
+test-all: setup ## all of that and what takes hours: docs/reports/test-all.json; PARTS="dist recover" for some of it
+	$(CARGO) build $(FLAGS) --bin test-all
+	$(TARGET)/test-all $(PARTS)
+
 check: setup ## format, lints, dependencies
 	@scripts/check.sh
 
@@ -77,7 +81,7 @@ chaos: release ## bring-ups with a strike at every step: docs/reports/chaos.json
 MINUTES ?= 120
 soak: release ## MINUTES (120) of renewals, new revisions and masters on new disks: docs/reports/soak.json
 	$(CARGO) build $(FLAGS) --bin soak
-	$(TARGET)/soak --minutes $(MINUTES)
+	$(TARGET)/soak --minutes $(MINUTES) $(if $(REPORT),--report $(REPORT))
 
 # Not incremental: how the compiler cuts a program into pieces would depend on what was compiled before.
 dist: setup ## a .deb, the payload as one archive, their sums and what they are made of, into target/dist; the same bytes each time

@@ -14,6 +14,7 @@ step "payload" make --no-print-directory release
 step "end to end" make --no-print-directory e2e
 # Where the suite was built once; on an empty machine compiling it would take longer than running it.
 step "conformance, the day's tenth" make --no-print-directory conformance CONFORMANCE="--tenth today --if-built"
+step "one of the parts that take longer, by date" make --no-print-directory test-all PARTS=--today
 
 passed=$(awk '/^test result: ok\./ {n += $4} END {print n + 0}' "$log")
 printf '\n%s tests passed\n' "$passed"
