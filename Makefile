@@ -55,7 +55,7 @@ unit: setup ## unit and integration tests
 	$(CARGO) test $(FLAGS)
 
 e2e: release ## a real bring-up, asserted by asking the real components
-	$(CARGO) test $(FLAGS) --test payload -- --ignored
+	$(CARGO) test $(FLAGS) --test payload --test bad_disk -- --ignored
 	$(CARGO) test $(FLAGS) --test e2e
 
 fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)

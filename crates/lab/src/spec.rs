@@ -39,6 +39,9 @@ pub struct LabSpec {
     pub containerd_disk_mib: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_disk_mib: Option<u32>,
+    /// etcd's disk on every machine can go bad, and is not one of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bad_etcd_disk: bool,
 }
 
 impl LabSpec {
@@ -63,6 +66,7 @@ impl LabSpec {
             etcd_disk_mib: None,
             containerd_disk_mib: None,
             log_disk_mib: None,
+            bad_etcd_disk: false,
         })
     }
 

@@ -176,6 +176,9 @@ impl Lab {
         for (disk, mib) in spec.disks() {
             machine.give_disk(disk, mib).await?;
         }
+        if spec.bad_etcd_disk {
+            machine.give_bad_disk()?;
+        }
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! A container machine: switched on, off, cut off, inspected, entered. Its disk is a directory and survives all but `remove`.
 
+use crate::bad_disk::{self, Trouble};
 use crate::cgroup::{self, Usage};
 use crate::config::{self, OWN_DIRECTORIES, Parts};
 use crate::disk::{self, Disk};
@@ -23,10 +24,11 @@ const POWER_OFF: &str = "38";
 const SLOW_WRITES: u32 = 25;
 /// Fills the disk below a directory, until there is no room for another block.
 const FILL: &str = r#"cat /dev/zero > "$1/full" 2>/dev/null; df --output=avail "$1" | tail -1"#;
+/// Its directory and this program, for [`bad_disk::MOUNT`].
+const GIVEN: &str = "set -e\ndir=$4 program=$6\n";
 /// Mounts the disks in a mount namespace of its own and starts runc there: the mount is nowhere else, on no machine can it
 /// be seen, propagate or be left behind, and it goes when the machine's last process goes.
-const START: &str = r#"set -e
-for disk in "$4"/*.disk; do [ ! -e "$disk" ] || mount -o loop "$disk" "${disk%.disk}"; done
+const START: &str = r#"for disk in "$4"/*.disk; do [ ! -e "$disk" ] || mount -o loop "$disk" "${disk%.disk}"; done
 mount -t overlay overlay -o "$1" "$2"
 exec runc --root "$3" run --detach --bundle "$4" "$5""#;
 
@@ -92,11 +94,13 @@ impl Machine {
         let log = self.console_log();
         let console = at(&log, OpenOptions::new().create(true).append(true).open(&log))?;
         let copy = at(&log, console.try_clone())?;
+        let start = [GIVEN, bad_disk::MOUNT, START].concat();
         let status = Command::new("unshare")
-            .args(["--mount", "--propagation", "private", "--", "sh", "-c", START, "sh"])
+            .args(["--mount", "--propagation", "private", "--", "sh", "-c", &start, "sh"])
             .arg(self.overlay_options())
             .args([self.dir.join("root"), self.runc_root.clone(), self.dir.clone()])
             .arg(&self.name)
+            .arg(at(&self.dir, std::env::current_exe())?)
             .stdin(Stdio::null())
             .stdout(console)
             .stderr(copy)
@@ -187,6 +191,17 @@ impl Machine {
             true => self.exec_output(&["sh", "-c", FILL, "sh", data]).await.map(drop),
             false => self.exec_output(&["rm", "-f", &format!("{data}/full")]).await.map(drop),
         }
+    }
+
+    /// Lets etcd's disk go bad when it is told to, from the next boot on.
+    pub fn give_bad_disk(&self) -> Result<(), MachineError> {
+        let mark = self.dir.join(bad_disk::MARK);
+        at(&mark, fs::write(&mark, ""))
+    }
+
+    /// Something is wrong with etcd's disk as long as the answer is held.
+    pub async fn trouble_disk(&self, trouble: Trouble) -> Result<bad_disk::Held, MachineError> {
+        bad_disk::trouble(&self.dir, trouble).await
     }
 
     /// Makes every write to its disk wait its turn, or no longer.

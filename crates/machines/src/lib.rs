@@ -4,6 +4,7 @@
 //! asks for an address by DHCP, runs Ignition once and then systemd, and that can be inspected, entered, switched off and cut
 //! off. What it boots *into* is the business of whoever answers its DHCP request.
 
+pub mod bad_disk;
 pub mod cgroup;
 pub mod config;
 mod confine;

@@ -31,7 +31,7 @@ pub struct HandoffArgs {
     /// How
     #[arg(long, value_enum, default_value_t = Fault::Kill)]
     fault: Fault,
-    /// How long what is frozen, off, cut off, lossy, full or slow stays so, in seconds
+    /// How long what is frozen, off, cut off, lossy, full, slow or failing stays so, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = chaos::LASTS.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..=600))]
     lasts: u64,
@@ -96,7 +96,7 @@ macro_rules! words {
 }
 words!(Victim: Bootkube, Kubelet, Etcd, Apiserver, Operator, Node, Helper, Everything);
 words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd,
-    FillLogs);
+    FillLogs, FsyncErrors, TornWal);
 
 pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
     let ChaosCommand::Handoff(args) = command;

@@ -45,7 +45,10 @@ pub struct UpArgs {
     /// Give etcd a disk of its own, of so many MiB, on every machine (as `chaos --fault fill-disk` needs it)
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
     pub etcd_disk: Option<u32>,
-    /// The same for containerd: images and containers
+    /// Give etcd a disk that can go bad, on every machine (as `chaos --fault fsync-errors` and `torn-wal` need it)
+    #[arg(long, conflicts_with = "etcd_disk")]
+    pub bad_etcd_disk: bool,
+    /// The same as --etcd-disk for containerd: images and containers
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(CONTAINERD_DISK_LEAST..))]
     pub containerd_disk: Option<u32>,
     /// The same for what pods say, /var/log/pods
@@ -74,6 +77,9 @@ pub enum LabCommand {
     Up(UpArgs),
     /// Make the root file system that machines have, unless it is there; `lab up` does it too
     Image,
+    /// Serve the disk of a machine that can go bad, mounted by the descriptor on stdin
+    #[command(hide = true)]
+    BadDisk { machine: PathBuf },
     /// Remove a lab without a trace
     Down {
         #[command(flatten)]
@@ -168,6 +174,9 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
             let image = seedling_machines::image::ensure(&labs.cache, &say).await?;
             println!("{}", image.display());
         }
+        LabCommand::BadDisk { machine } => {
+            tokio::task::spawn_blocking(move || seedling_machines::bad_disk::serve(&machine)).await??;
+        }
         LabCommand::Down { lab } => {
             if !seedling_lab::down(&labs, &lab.name, &say).await? {
                 say(&format!("there is no lab {:?}", lab.name));
@@ -248,7 +257,7 @@ pub async fn up_machines(
     let mut spec = LabSpec::new(&args.lab.name, cluster_domain, inventory, assets, release)?;
     spec.seed_store = seed_store.filter(|_| args.seed_images);
     spec.api_port = args.api_port;
-    spec.etcd_disk_mib = args.etcd_disk;
+    (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
     (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
     let options = seedling_lab::Options::this_program()?;
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)

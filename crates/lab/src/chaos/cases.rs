@@ -44,6 +44,10 @@ pub enum Fault {
     FillContainerd,
     /// No room for what pods say.
     FillLogs,
+    /// etcd's disk fails every sync.
+    FsyncErrors,
+    /// The machine's power goes while etcd's log is being synced: half of what was to be synced is there.
+    TornWal,
 }
 
 impl Victim {
@@ -121,9 +125,23 @@ fn can_be_aimed_at(victim: Victim, step: &Step) -> bool {
 }
 
 impl Fault {
-    const ALL: [Fault; 11] = {
+    const ALL: [Fault; 13] = {
         use Fault::*;
-        [Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd, FillLogs]
+        [
+            Kill,
+            Freeze,
+            CutNetwork,
+            FillDisk,
+            SlowDisk,
+            CutLink,
+            Deaf,
+            Mute,
+            Lossy,
+            FillContainerd,
+            FillLogs,
+            FsyncErrors,
+            TornWal,
+        ]
     };
 
     pub fn as_str(self) -> &'static str {
@@ -139,6 +157,8 @@ impl Fault {
             Fault::Lossy => "lossy",
             Fault::FillContainerd => "fill-containerd",
             Fault::FillLogs => "fill-logs",
+            Fault::FsyncErrors => "fsync-errors",
+            Fault::TornWal => "torn-wal",
         }
     }
 }
@@ -285,7 +305,8 @@ pub fn rounds(cases: &[Case]) -> Vec<Vec<Case>> {
     let mut rounds: Vec<Vec<Case>> = Vec::new();
     for case in cases {
         // What strikes a whole machine, or its disk, takes a while.
-        let alone = |c: &Case| c.victim.is_whole_machines() || c.fault == Fault::FillDisk;
+        let of_disks = |fault| matches!(fault, Fault::FillDisk | Fault::FsyncErrors | Fault::TornWal);
+        let alone = |c: &Case| c.victim.is_whole_machines() || of_disks(c.fault);
         let last = |c: &Case| LAST_SECOND.contains(&c.step.as_str());
         let fits = |round: &&mut Vec<Case>| {
             let same: Vec<_> =

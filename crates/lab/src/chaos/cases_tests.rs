@@ -73,6 +73,13 @@ fn an_id_names_its_case() {
         ("fill-containerd.etcd.master-0@cb-bootstrap", false),
         ("fill-logs.node.bootstrap@cb-bootstrap", true),
         ("fill-logs.kubelet.bootstrap@cb-bootstrap", false),
+        ("fsync-errors.etcd.master-0@cb-bootstrap", true),
+        ("fsync-errors.node.master-0@cb-bootstrap", false),
+        ("fsync-errors.helper.helper@cb-bootstrap", false),
+        ("torn-wal.etcd.bootstrap@cb-bootstrap", true),
+        ("torn-wal.kubelet.bootstrap@cb-bootstrap", false),
+        ("torn-wal.everything.everything@cb-bootstrap", false),
+        ("torn-wal.etcd.master-0+helper@cb-bootstrap", false),
         ("slow-disk.node.master-0@cb-bootstrap", true),
         ("slow-disk.etcd.master-0@cb-bootstrap", false),
         ("cut-network.etcd.master-0@cb-bootstrap", false),
@@ -129,6 +136,14 @@ fn the_helper_and_everything_are_struck_where_they_are() {
     assert!(rounds(&everything).iter().all(|round| round.len() == 1));
     let on = Selection { on: Some("master-0".into()), ..selection(&[Victim::Everything], true) };
     assert!(list(&on).is_empty());
+}
+
+#[test]
+fn a_bad_disk_has_a_bring_up_of_its_own() {
+    for fault in [Fault::FillDisk, Fault::FsyncErrors, Fault::TornWal] {
+        let cases = list(&Selection { fault, ..selection(&[Victim::Etcd], true) });
+        assert!(cases.len() > 5 && rounds(&cases).iter().all(|round| round.len() == 1), "{fault:?}");
+    }
 }
 
 #[test]

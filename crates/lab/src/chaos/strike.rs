@@ -6,6 +6,7 @@ use crate::power::{self, Circuit};
 use crate::{Lab, LabError, Labs, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use seedling_machines::bad_disk::Trouble;
 use seedling_machines::{Disk, Machine};
 use seedling_steps::{Condition, Probe, wait_for};
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
         (Fault::FillDisk, victim) if victim != Victim::Etcd => Some(
             "fill-disk strikes etcd, which gets a disk of its own for it: use it with --victim etcd; the rest of a lab machine's disk is part of yours",
         ),
+        (Fault::FsyncErrors | Fault::TornWal, victim) if victim != Victim::Etcd => {
+            Some("this strikes the disk below etcd: use it with --victim etcd")
+        }
         (Fault::FillContainerd | Fault::FillLogs, victim) if victim != Victim::Node => Some(
             "this fills a disk that machines get for it: use it with --victim node; the rest of a lab machine's disk is part of yours",
         ),
@@ -108,6 +112,21 @@ pub async fn strike(
         (_, Fault::FillDisk) => fill(&machine()?, Disk::Etcd, lasts).await,
         (_, Fault::FillContainerd) => fill(&machine()?, Disk::Containerd, lasts).await,
         (_, Fault::FillLogs) => fill(&machine()?, Disk::PodLogs, lasts).await,
+        (victim, Fault::FsyncErrors) => {
+            find(&machine()?, victim, killed, false).await?;
+            let failing = machine()?.trouble_disk(Trouble::FailSyncs).await?;
+            tokio::time::sleep(lasts).await;
+            drop(failing);
+            Ok(format!("syncs below etcd on {on} failed for {lasts:?}"))
+        }
+        (victim, Fault::TornWal) => {
+            find(&machine()?, victim, killed, false).await?;
+            let torn = machine()?.trouble_disk(Trouble::TearLog).await?;
+            machine()?.cut_off().await?;
+            tokio::time::sleep(lasts).await;
+            lab.switch_on(on).await?;
+            Ok(format!("{}, and {on} was off for {lasts:?}", torn.answer))
+        }
         (_, Fault::SlowDisk) => {
             let slowed = machine()?.slow_disk(true);
             for_a_while(&slowed, lasts).await;

@@ -20,10 +20,11 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A bring-up that takes longer has waited for something besides what was struck.
 const SLOW: Duration = Duration::from_secs(150);
 
-/// The disk that is to be filled: room for a cluster that has just grown.
+/// The disk that is to be filled, with room for a cluster that has just grown; or that is to go bad.
 fn disk_for(fault: chaos::Fault) -> &'static [&'static str] {
     match fault {
         chaos::Fault::FillDisk => &["--etcd-disk", "256"],
+        chaos::Fault::FsyncErrors | chaos::Fault::TornWal => &["--bad-etcd-disk"],
         chaos::Fault::FillContainerd => &["--containerd-disk", "4096"],
         chaos::Fault::FillLogs => &["--log-disk", "64"],
         _ => &[],
@@ -249,9 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_to_be_filled_gets_a_disk() {
+    fn only_what_is_struck_gets_a_disk() {
         assert_eq!(disk_for(Fault::FillLogs), ["--log-disk", "64"]);
         assert!(disk_for(Fault::FillDisk) != disk_for(Fault::FillContainerd));
+        assert_eq!(
+            (disk_for(Fault::FsyncErrors), disk_for(Fault::TornWal).len()),
+            (disk_for(Fault::TornWal), 1)
+        );
         assert!(disk_for(Fault::Kill).is_empty() && disk_for(Fault::Lossy).is_empty());
     }
 }
