@@ -1,5 +1,6 @@
 //! A client from a kubeconfig, or from inside a pod.
 
+use crate::overload::{Overloaded, Paced};
 use crate::refused::Watched;
 use crate::{ClusterError, whenever};
 use http::Request;
@@ -7,7 +8,7 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ConfigExt, retry::RetryPolicy};
+use kube::client::{Body, ConfigExt};
 use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig};
 use kube::{Client, config::KubeconfigError};
 use rustls_pki_types::InvalidDnsNameError;
@@ -130,9 +131,10 @@ fn client_with(
         .http2_keep_alive_timeout(PING)
         .http2_keep_alive_while_idle(true)
         .build(connector);
-    let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
+    let retry = config.default_retry.then(|| RetryLayer::new(Overloaded::default()));
     let service = ServiceBuilder::new()
         .layer_fn(Watched)
+        .layer_fn(Paced::new)
         .layer(config.base_uri_layer())
         .option_layer(retry)
         .layer(RetryLayer::new(Unprocessed { times: 0, resent }))
@@ -186,13 +188,18 @@ impl<Response> Policy<Request<Body>, Response, BoxError> for Unprocessed {
     }
 
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
-        let mut again = Request::new(request.body().try_clone()?);
-        *again.method_mut() = request.method().clone();
-        *again.uri_mut() = request.uri().clone();
-        *again.headers_mut() = request.headers().clone();
-        *again.extensions_mut() = request.extensions().clone();
-        Some(again)
+        again(request)
     }
+}
+
+/// The same, to be sent once more.
+pub(crate) fn again(request: &Request<Body>) -> Option<Request<Body>> {
+    let mut again = Request::new(request.body().try_clone()?);
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.headers_mut() = request.headers().clone();
+    *again.extensions_mut() = request.extensions().clone();
+    Some(again)
 }
 
 fn server_url(env: &str) -> Option<String> {

@@ -1,21 +1,25 @@
 //! Objects of a kind, kept current by a watch that survives restarts and hand-overs of the API server.
 
+use crate::overload::chance;
 use crate::{ClusterError, api};
 use futures::StreamExt;
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::runtime::watcher::{Config, Error, Event, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 /// After a failed list or watch; a kind may not be served yet, an API server may be on its way out.
 const RETRY: Duration = Duration::from_millis(250);
+/// The longest pause after answers that say that the server cannot, or that the past is gone: a list costs it more than it can do then.
+const LONGEST: Duration = Duration::from_secs(8);
 /// An error is over when no other followed for so long: a watch that works again does not say so, and one that does not is tried
 /// again sooner, also by a client that waits for its connection.
 const OVER: Duration = Duration::from_secs(30);
+/// What a watch was to begin with is too long ago.
+const GONE: u16 = 410;
 /// A server that leaves breaks a watch once or twice.
 const IN_A_ROW: u32 = 3;
 
@@ -40,6 +44,10 @@ pub struct Selection {
     pub namespace: Option<String>,
     /// E.g. `metadata.name=bootstrap`.
     pub fields: Option<String>,
+    /// How many are listed at once, where others than ourselves make them.
+    pub page: Option<u32>,
+    /// What is not needed of an object is left out before it is kept.
+    pub shorten: Option<fn(&mut Value)>,
 }
 
 impl Selection {
@@ -48,7 +56,7 @@ impl Selection {
     }
     pub fn one(api_version: &'static str, kind: &'static str, namespace: Option<&str>, name: &str) -> Self {
         let fields = Some(format!("metadata.name={name}"));
-        Self { api_version, kind, namespace: namespace.map(Into::into), fields }
+        Self { api_version, kind, namespace: namespace.map(Into::into), fields, ..Self::default() }
     }
 }
 
@@ -133,15 +141,27 @@ pub(crate) fn follow_and_wake(client: &Client, selection: Selection, wake: Arc<N
 
 async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapshot>, wake: Arc<Notify>) {
     let failed = |error: String| sender.send_if_modified(|s| s.failed(error, Instant::now()));
+    let mut errors = Errors::default();
     let api = loop {
         match api(&client, selection.api_version, selection.kind, selection.namespace.as_deref()).await {
             Ok(api) => break api,
-            Err(e) => drop(failed(e.to_string())),
+            Err(e) => {
+                failed(e.to_string());
+                tokio::time::sleep(errors.pause(e.status_code(), chance())).await;
+            }
         }
-        tokio::time::sleep(RETRY).await;
     };
-    let config = Config { field_selector: selection.fields.clone(), ..Config::default() };
-    let mut events = pin!(watcher(api, config));
+    let mut config = Config { field_selector: selection.fields.clone(), ..Config::default() };
+    config.page_size = selection.page.or(config.page_size);
+    let value = |object| {
+        let mut value = value(object)?;
+        if let Some(shorten) = selection.shorten {
+            shorten(&mut value);
+        }
+        Ok::<_, ClusterError>(value)
+    };
+    let watch = || watcher(api.clone(), config.clone()).boxed();
+    let mut events = watch();
     // A new list replaces what was known only once it is complete.
     let mut listing = BTreeMap::new();
     while let Some(event) = events.next().await {
@@ -167,10 +187,45 @@ async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapsho
             }
             Err(e) => {
                 failed(e.to_string());
-                tokio::time::sleep(RETRY).await;
+                tokio::time::sleep(errors.pause(status(&e), chance())).await;
+                // It would ask for the same past for ever.
+                if matches!(&e, Error::WatchStartFailed(_)) && status(&e) == Some(GONE) {
+                    events = watch();
+                }
             }
         }
         wake.notify_one();
+    }
+}
+
+/// What the server said; nothing, if it did not get as far.
+fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::InitialListFailed(kube::Error::Api(status))
+        | Error::WatchStartFailed(kube::Error::Api(status))
+        | Error::WatchFailed(kube::Error::Api(status))
+        | Error::WatchError(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// How many errors came one after the other. A list that succeeds in between ends no row: where watches fail, it is asked for again and again.
+#[derive(Default)]
+struct Errors(Option<(u32, tokio::time::Instant)>);
+
+impl Errors {
+    /// A connection that is refused, a role or a kind that is not there yet: these come any moment, and cost little.
+    fn pause(&mut self, status: Option<u16>, share: f64) -> Duration {
+        let now = tokio::time::Instant::now();
+        let before =
+            self.0.filter(|(_, last)| now.duration_since(*last) < OVER).map_or(0, |(times, _)| times);
+        self.0 = Some((before + 1, now));
+        match status {
+            None | Some(401 | 403 | 404) => RETRY,
+            Some(_) => {
+                RETRY.saturating_mul(2u32.saturating_pow(before)).min(LONGEST).mul_f64(share).max(RETRY)
+            }
+        }
     }
 }
 
@@ -198,6 +253,17 @@ mod tests {
         assert_eq!(snapshot.deaf(at(60)), None, "no more errors: it works again");
         snapshot.failed("reset".into(), at(3600));
         assert_eq!(snapshot.deaf(at(3600)), None, "an hour later it is another one");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_server_cannot_do_is_asked_for_ever_later() {
+        let mut errors = Errors::default();
+        let pauses: Vec<_> = (0..8).map(|_| errors.pause(Some(410), 1.0).as_millis()).collect();
+        assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 8000, 8000]);
+        assert_eq!(errors.pause(Some(403), 1.0), RETRY, "a role may come any moment");
+        assert_eq!(errors.pause(None, 1.0), RETRY, "and so may the next server");
+        tokio::time::advance(OVER).await;
+        assert_eq!(errors.pause(Some(500), 0.5), RETRY, "an hour later it is another row");
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod follow;
 pub mod lease;
 mod objects;
 pub mod operator_status;
+mod overload;
 pub mod patience;
 pub mod recovery;
 pub mod refused;

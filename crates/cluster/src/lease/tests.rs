@@ -17,6 +17,9 @@ struct State {
     version: u64,
     spec: Option<LeaseSpec>,
     frozen: bool,
+    /// What it answers instead, and how often it was asked.
+    busy: Option<u16>,
+    asked: usize,
 }
 
 impl Server {
@@ -29,14 +32,22 @@ impl Server {
                 if server.0.lock().unwrap().frozen {
                     std::future::pending::<()>().await;
                 }
-                Ok::<_, kube::Error>(server.answer(&sent))
+                Ok::<_, tower::BoxError>(server.answer(&sent))
             }
         });
+        let service = tower::ServiceBuilder::new()
+            .layer(tower::retry::RetryLayer::new(crate::overload::Overloaded::default()))
+            .service(service);
         Api::namespaced(Client::new(service, "ns"), "ns")
     }
 
     fn answer(&self, sent: &[u8]) -> Response<Body> {
         let mut state = self.0.lock().unwrap();
+        state.asked += 1;
+        if let Some(code) = state.busy {
+            let busy = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Busy", "message": "not now", "code": code});
+            return Response::builder().status(code).body(busy.to_string().into_bytes().into()).unwrap();
+        }
         if !sent.is_empty() {
             let lease: Lease = serde_json::from_slice(sent).unwrap();
             if lease.metadata.resource_version != Some(state.version.to_string()) {
@@ -57,6 +68,13 @@ impl Server {
 
     fn freeze(&self, frozen: bool) {
         self.0.lock().unwrap().frozen = frozen;
+    }
+
+    /// How often it was asked up to now.
+    fn becomes_busy(&self, code: Option<u16>) -> usize {
+        let mut state = self.0.lock().unwrap();
+        state.busy = code;
+        std::mem::take(&mut state.asked)
     }
 
     fn taken_by(&self, holder: &str) {
@@ -91,6 +109,38 @@ async fn a_leader_that_cannot_renew_ends_before_anybody_may_follow() {
     assert_eq!(last.elapsed(), RENEW_DEADLINE, "{why}");
     server.freeze(false);
     assert!(matches!(fence.confirm().await, Err(ClusterError::NotLeading { .. })), "too old to act by");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_costs_the_lease_only_by_its_rule() {
+    for code in [429, 503, 504, 500] {
+        let server = Server::default();
+        let mut leader = server.leader("a").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        server.becomes_busy(Some(code));
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(server.becomes_busy(None) < 40, "{code}");
+        let kept = timeout(Duration::from_secs(120), leader.lost()).await;
+        assert!(kept.is_err(), "{code}: twenty seconds do not cost it: {kept:?}");
+        server.becomes_busy(Some(code));
+        let last = *leader.term.renewed.borrow();
+        let why = leader.lost().await;
+        assert_eq!(last.elapsed(), RENEW_DEADLINE, "{code}: {why}");
+        // Who waits for it asks no more than three times a second, and has it when the time is over.
+        let (api, mut seen) = (server.api(), None);
+        let begun = Instant::now();
+        server.becomes_busy(Some(code));
+        while begun.elapsed() < Duration::from_secs(300) {
+            assert!(acquire(&api, "lock", "b", &mut seen).await.is_err());
+            tokio::time::sleep(FOLLOW).await;
+        }
+        let asked = server.becomes_busy(None);
+        assert!(asked < 900, "{code}: {asked} in five minutes");
+        while acquire(&api, "lock", "b", &mut seen).await.unwrap() != Acquired::Now(2) {
+            tokio::time::sleep(FOLLOW).await;
+        }
+        assert!(begun.elapsed() <= Duration::from_secs(307) + DURATION, "{code}: {:?}", begun.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]
