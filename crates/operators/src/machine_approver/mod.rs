@@ -4,6 +4,7 @@
 //! the reason as an annotation of the request, an Event and a log line. It is left pending, never denied: a kubelet asks again
 //! under the same name, and would be locked out by a denial that was only too early. It runs twice: on the bootstrap node (approve-csr.service) until the handoff, and on a master from before that on.
 
+mod desk;
 mod health;
 mod judge;
 mod show;
@@ -13,12 +14,13 @@ pub use show::{Shown, show};
 
 use crate::admission::{self, AdmissionError};
 use anyhow::Context;
+use desk::Desk;
 use health::Health;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use seedling_cluster::create_if_missing;
-use seedling_cluster::follow::{Selection, Snapshot, follow};
+use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_types::{Admission, ClusterDomain, Inventory};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -34,6 +36,8 @@ const LONGEST_REASON: usize = 1000;
 const RETRY: Duration = Duration::from_millis(500);
 /// A watch that fails, or works again, says so only when it is asked.
 const LOOK: Duration = Duration::from_secs(10);
+/// A list comes in parts: somebody may have made many large requests.
+const PAGE: u32 = 50;
 
 pub async fn run(client: Client) -> anyhow::Result<()> {
     operate(client, std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?).await;
@@ -62,14 +66,16 @@ async fn approve(
     domain: &ClusterDomain,
     health: &watch::Sender<Health>,
 ) {
-    let mut requests = follow(client, Selection::all("certificates.k8s.io/v1", "CertificateSigningRequest"));
+    let mut requests = follow(client, selection());
     let mut nodes = follow(client, Selection::all("v1", "Node"));
     let mut tokens = follow(client, admission::selection());
-    let mut failed_writes = 0;
+    let (mut failed_writes, mut desk) = (0, Desk::default());
     loop {
-        let (seen, known_nodes, given) = (requests.now(), nodes.now(), tokens.now());
-        let watched = [&seen, &known_nodes, &given];
-        let synced = watched.iter().all(|w| w.synced);
+        let (known_nodes, given) = (nodes.now(), tokens.now());
+        let state = |seen: &Snapshot| (seen.synced, seen.deaf(Instant::now()).map(String::from));
+        // The requests may be many: they are looked at where they are.
+        let watched = [state(&requests.state.borrow_and_update()), state(&known_nodes), state(&given)];
+        let synced = watched.iter().all(|(synced, _)| *synced);
         let (admission, no_tokens) = match admission_of(&given) {
             Ok(admission) => (Some(admission), None),
             Err(why) => (None, Some(why)),
@@ -79,11 +85,11 @@ async fn approve(
             let names = known_nodes.objects.keys().cloned().collect();
             let machines = inventory.borrow_and_update().clone();
             let known = Known { inventory: &machines, domain, nodes: &names, admission };
-            error = decide_all(client, &seen, &known).await;
+            error = decide_all(client, &mut desk, &requests, &known).await;
         }
         failed_writes = if error.is_some() { failed_writes + 1 } else { 0 };
         let retry = error.is_some();
-        let deaf = watched.iter().find_map(|w| w.deaf(Instant::now())).map(String::from);
+        let deaf = watched.into_iter().find_map(|(_, deaf)| deaf);
         let now = Health { synced, deaf, no_tokens, failed_writes, error };
         health.send_if_modified(|was| std::mem::replace(was, now.clone()) != now);
         tokio::select! {
@@ -105,38 +111,27 @@ fn admission_of(seen: &Snapshot) -> Result<Admission, String> {
     })
 }
 
+fn selection() -> Selection {
+    let all = Selection::all("certificates.k8s.io/v1", "CertificateSigningRequest");
+    Selection { page: Some(PAGE), shorten: Some(desk::cut_short), ..all }
+}
+
 /// What could not be written, and has to be tried again.
-async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> Option<String> {
+async fn decide_all(client: &Client, desk: &mut Desk, seen: &Followed, known: &Known<'_>) -> Option<String> {
+    let round = desk.round(&seen.state.borrow().objects, known, Instant::now());
     let mut failed = None;
-    for (name, object) in &seen.objects {
-        let Ok(csr) = serde_json::from_value::<CertificateSigningRequest>(object.clone()) else { continue };
+    for (csr, verdict) in round.approve {
         let requester = csr.spec.username.as_deref().unwrap_or_default();
-        let done = match judge(&csr, known) {
-            Verdict::Ignore => continue,
-            Verdict::Approve => approve_one(client, &csr).await,
+        let done = match verdict {
             Verdict::ApproveFirst { node, key } => match admission::spend(client, &node, &key).await {
                 Ok(()) => approve_one(client, &csr).await,
                 // Another key, or another approver, was quicker: it is judged again.
                 Err(AdmissionError::Changed) => Err("its token was spent meanwhile".into()),
                 Err(e) => Err(e.to_string()),
             },
-            Verdict::Refuse(why) => {
-                let why: String = why.chars().take(LONGEST_REASON).collect();
-                if csr.annotations().get(REFUSED) != Some(&why) {
-                    tracing::warn!(
-                        csr = name,
-                        signer = csr.spec.signer_name,
-                        requester,
-                        "left pending: {why}"
-                    );
-                    if let Err(e) = refuse_one(client, object, &why).await {
-                        tracing::warn!("{e}");
-                        failed = Some(e.to_string());
-                    }
-                }
-                continue;
-            }
+            _ => approve_one(client, &csr).await,
         };
+        let name = csr.name_any();
         match done {
             Ok(()) => tracing::info!(csr = name, signer = csr.spec.signer_name, requester, "approved"),
             Err(e) => {
@@ -144,6 +139,22 @@ async fn decide_all(client: &Client, seen: &Snapshot, known: &Known<'_>) -> Opti
                 failed = Some(format!("approving {name}: {e}"));
             }
         }
+    }
+    for (csr, why) in round.refuse {
+        let text = |path: &str| csr.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let name = text("/metadata/name");
+        let (signer, requester) = (text("/spec/signerName"), text("/spec/username"));
+        tracing::warn!(csr = name, signer, requester, "left pending: {why}");
+        if let Err(e) = refuse_one(client, &csr, &why).await {
+            tracing::warn!("{e}");
+            desk.failed(name);
+            failed = Some(e.to_string());
+        }
+    }
+    if let Some(silent) = round.silent {
+        tracing::warn!(
+            "{silent} more requests are left pending; their requesters ask too often to be told why"
+        );
     }
     failed
 }

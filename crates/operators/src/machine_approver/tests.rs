@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 /// The key that master-1's certificate is for.
 static MASTER_1: LazyLock<KeyPair> = LazyLock::new(|| KeyPair::generate().unwrap());
 
-const HOSTS: &str = "hosts:\n\
+pub(super) const HOSTS: &str = "hosts:\n\
     - {name: bootstrap, role: bootstrap, mac: '52:54:00:00:00:01', address: 192.168.126.10}\n\
     - {name: master-0, role: master, mac: '52:54:00:00:00:02', address: 192.168.126.11}\n\
     - {name: master-1, role: master, mac: '52:54:00:00:00:03', address: 192.168.126.12}\n\
@@ -30,23 +30,23 @@ const NODE_GROUPS: [&str; 2] = ["system:nodes", "system:authenticated"];
 
 /// Who asks for what; a hostile case changes one thing of an honest one.
 #[derive(Clone)]
-struct Case {
-    signer: &'static str,
-    username: &'static str,
-    groups: Vec<&'static str>,
-    usages: Vec<&'static str>,
-    subject: Vec<(DnType, &'static str)>,
-    dns: Vec<&'static str>,
-    ips: Vec<&'static str>,
-    other: Vec<SanType>,
-    extended: Vec<ExtendedKeyUsagePurpose>,
-    raw: Option<String>,
-    condition: Option<&'static str>,
+pub(super) struct Case {
+    pub(super) signer: &'static str,
+    pub(super) username: &'static str,
+    pub(super) groups: Vec<&'static str>,
+    pub(super) usages: Vec<&'static str>,
+    pub(super) subject: Vec<(DnType, &'static str)>,
+    pub(super) dns: Vec<&'static str>,
+    pub(super) ips: Vec<&'static str>,
+    pub(super) other: Vec<SanType>,
+    pub(super) extended: Vec<ExtendedKeyUsagePurpose>,
+    pub(super) raw: Option<String>,
+    pub(super) condition: Option<&'static str>,
     /// The same seed gives the same key.
-    key: Option<&'static KeyPair>,
+    pub(super) key: Option<&'static KeyPair>,
 }
 
-fn first(node: &'static str) -> Case {
+pub(super) fn first(node: &'static str) -> Case {
     Case {
         signer: CLIENT_SIGNER,
         username: BOOTSTRAPPER,
@@ -67,7 +67,7 @@ fn renewal(node: &'static str) -> Case {
     Case { username: node, groups: NODE_GROUPS.into(), ..first(node) }
 }
 
-fn serving(node: &'static str) -> Case {
+pub(super) fn serving(node: &'static str) -> Case {
     Case {
         signer: SERVING_SIGNER,
         usages: vec!["digital signature", "server auth"],
@@ -77,7 +77,7 @@ fn serving(node: &'static str) -> Case {
     }
 }
 
-fn request(case: &Case) -> CertificateSigningRequest {
+pub(super) fn request(case: &Case) -> CertificateSigningRequest {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     for (kind, value) in &case.subject {
@@ -111,7 +111,7 @@ fn request(case: &Case) -> CertificateSigningRequest {
 }
 
 /// master-1 has its certificate, for [`MASTER_1`]; master-2 is in the inventory, but was given no token; the others are to come.
-fn admission() -> Admission {
+pub(super) fn admission() -> Admission {
     let issued = |spent| Issued { sha256: "d".into(), spent };
     let key = digest_of(&MASTER_1.subject_public_key_info());
     let spent = Some(Spent { at: "2026-11-16T00:00:00Z".into(), key });

@@ -273,3 +273,39 @@ async fn a_master_joins() {
     .await;
     assert_eq!(plane.refused(), Vec::<String>::new());
 }
+
+/// Somebody has a node's credentials, and asks for others' certificates as fast as he can.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a built release"]
+async fn a_flood_of_requests_keeps_nobody_waiting() {
+    let plane = ControlPlane::start().await.with_signer();
+    let client = plane.client.clone();
+    let tls = tempfile::tempdir().unwrap();
+    prepare(&client, tls.path()).await;
+    let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
+    tokio::spawn(machine_approver::operate(approver, VERSION.into()));
+    let bad = as_user(&plane, "system:node:bad", &["system:nodes", "system:authenticated"]).await;
+    let signer = machine_approver::SERVING_SIGNER;
+    for hundred in 0..6 {
+        let asked = (0..100).map(async |i| {
+            let name = format!("aaa-{hundred}-{i:03}");
+            ask(&bad, &name, "system:node:master-0", signer, "server auth", &["master-0"]).await;
+        });
+        futures::future::join_all(asked).await;
+    }
+    let bootstrapper = as_service_account(&plane, NS, "node-bootstrapper").await;
+    let begun = std::time::Instant::now();
+    let client_signer = machine_approver::CLIENT_SIGNER;
+    ask(&bootstrapper, "zzz", "system:node:master-0", client_signer, "client auth", &[]).await;
+    until("the honest certificate", async || {
+        let csr = get(&client, "certificates.k8s.io/v1", "CertificateSigningRequest", None, "zzz")
+            .await
+            .unwrap()?;
+        csr["status"]["certificate"].as_str().map(String::from)
+    })
+    .await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let events = seedling_cluster::list(&client, "v1", "Event", Some("default"), "").await.unwrap();
+    let told = events.iter().filter(|event| event["reason"] == "CSRNotApproved").count();
+    assert!((1..=20).contains(&told), "{told} Events for 600 requests");
+}

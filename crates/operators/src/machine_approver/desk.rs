@@ -1,0 +1,202 @@
+//! In which order requests are answered, and how many of those that are refused are told so. Pure.
+//!
+//! Whoever has the credentials of a node, or of one that joins, can ask as often as the API server lets him. So a request is looked at once
+//! and not each time another comes; approvals come before refusals, and everybody's first one before anybody's fifth; and of
+//! what is refused to somebody who asks again and again, only some get a reason, an Event and a line in the log.
+
+use super::judge::{Asked, LONGEST};
+use super::{Known, REFUSED, Verdict, judge};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::ResourceExt;
+use seedling_types::{Admission, Inventory};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+/// Of one requester for one node; then the others are looked at again.
+const IN_A_ROUND: usize = 4;
+/// Then it is looked whether somebody is to be approved.
+const REFUSED_IN_A_ROUND: usize = 10;
+/// Refusals that one requester is told of at once, and then one in each time. A kubelet that is refused asks again every few minutes.
+const TOLD: Told = Told { at_once: 10, every: Duration::from_secs(30) };
+/// The same of all requesters together.
+const TOLD_TO_ALL: Told = Told { at_once: 100, every: Duration::from_secs(1) };
+/// How often those are counted in the log that are told nothing.
+const SAY: Duration = Duration::from_secs(60);
+/// An honest request with all that is around it is much smaller.
+const LARGEST: usize = 2 * LONGEST;
+/// Of a long request so much is kept that it is still too long.
+const STUB: usize = LONGEST + 2;
+const _: () = assert!(STUB.is_multiple_of(3));
+
+#[derive(Clone, Copy)]
+struct Told {
+    at_once: u32,
+    every: Duration,
+}
+
+/// When all that may be told at once may be told again, by requester; everybody is "".
+#[derive(Default)]
+struct Budget(HashMap<String, Instant>);
+
+impl Budget {
+    fn has(&self, who: &str, told: Told, now: Instant) -> bool {
+        let whole = self.0.get(who).copied().unwrap_or(now).max(now);
+        whole + told.every <= now + told.every * told.at_once
+    }
+
+    fn spend(&mut self, who: &str, now: Instant) -> bool {
+        self.0.retain(|_, whole| *whole > now);
+        let both = [(who, TOLD), ("", TOLD_TO_ALL)];
+        let may = both.iter().all(|(who, told)| self.has(who, *told, now));
+        for (who, told) in both.iter().filter(|_| may) {
+            *self.0.entry(who.to_string()).or_insert(now) += told.every;
+        }
+        may
+    }
+}
+
+/// Of a request that stays as it is until it, or what is known, changes.
+struct Looked {
+    version: String,
+    /// Who is to be told that it is refused.
+    untold: Option<String>,
+}
+
+/// What is to be written, in this order.
+#[derive(Default)]
+pub struct Round {
+    pub approve: Vec<(CertificateSigningRequest, Verdict)>,
+    pub refuse: Vec<(Value, String)>,
+    /// How many are refused and told nothing; only when it is time to say so.
+    pub silent: Option<usize>,
+}
+
+/// What was looked at.
+#[derive(Default)]
+pub struct Desk {
+    looked: HashMap<String, Looked>,
+    /// On which ground.
+    known: Option<(Inventory, BTreeSet<String>, Admission)>,
+    told: Budget,
+    said: Option<Instant>,
+}
+
+impl Desk {
+    pub fn round(&mut self, requests: &BTreeMap<String, Value>, known: &Known, now: Instant) -> Round {
+        let ground = (known.inventory, known.nodes, known.admission);
+        if self.known.as_ref().map(|(inventory, nodes, admission)| (inventory, nodes, admission))
+            != Some(ground)
+        {
+            self.looked.clear();
+            self.known = Some((known.inventory.clone(), known.nodes.clone(), known.admission.clone()));
+        }
+        self.looked.retain(|name, _| requests.contains_key(name));
+        let mut round = Round::default();
+        for (name, object) in requests {
+            let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+            if let Some(looked) = self.looked.get(name).filter(|looked| looked.version == version) {
+                let may = |who: &String| self.told.has(who, TOLD, now) && self.told.has("", TOLD_TO_ALL, now);
+                if !looked.untold.as_ref().is_some_and(may) {
+                    continue;
+                }
+            }
+            let Ok(csr) = serde_json::from_value::<CertificateSigningRequest>(object.clone()) else {
+                continue;
+            };
+            let untold = match judge(&csr, known) {
+                Verdict::Ignore => None,
+                Verdict::Refuse(why) => self.refuse(&mut round, object, &csr, why, now),
+                verdict => {
+                    // Looked at again until it is written.
+                    round.approve.push((csr, verdict));
+                    continue;
+                }
+            };
+            self.looked.insert(name.clone(), Looked { version: version.into(), untold });
+        }
+        in_turns(&mut round.approve);
+        let silent = self.looked.values().filter(|looked| looked.untold.is_some()).count();
+        if silent > 0 && self.said.is_none_or(|said| now.duration_since(said) >= SAY) {
+            self.said = Some(now);
+            round.silent = Some(silent);
+        }
+        round
+    }
+
+    /// Who has to be told another time.
+    fn refuse(
+        &mut self,
+        round: &mut Round,
+        object: &Value,
+        csr: &CertificateSigningRequest,
+        why: String,
+        now: Instant,
+    ) -> Option<String> {
+        let why: String = why.chars().take(super::LONGEST_REASON).collect();
+        if csr.annotations().get(REFUSED) == Some(&why) {
+            return None;
+        }
+        let who = csr.spec.username.clone().unwrap_or_default();
+        if round.refuse.len() >= REFUSED_IN_A_ROUND || !self.told.spend(&who, now) {
+            return Some(who);
+        }
+        round.refuse.push((object.clone(), why));
+        None
+    }
+
+    /// It could not be written, and is looked at again.
+    pub fn failed(&mut self, name: &str) {
+        self.looked.remove(name);
+    }
+}
+
+/// Who asks, and for which node.
+fn whose(csr: &CertificateSigningRequest) -> (String, String) {
+    let node = Asked::read(&csr.spec.request.0).map(|asked| asked.common_name).unwrap_or_default();
+    (csr.spec.username.clone().unwrap_or_default(), node)
+}
+
+/// Everybody's first, then everybody's second, and of nobody more than some.
+fn in_turns(approve: &mut Vec<(CertificateSigningRequest, Verdict)>) {
+    let mut of_whom: HashMap<(String, String), usize> = HashMap::new();
+    let turns: Vec<usize> = approve
+        .iter()
+        .map(|(csr, _)| {
+            let before = of_whom.entry(whose(csr)).or_default();
+            *before += 1;
+            *before
+        })
+        .collect();
+    let mut turned: Vec<_> = std::mem::take(approve).into_iter().zip(turns).collect();
+    turned.retain(|(_, turn)| *turn <= IN_A_ROUND);
+    turned.sort_by_key(|(_, turn)| *turn);
+    approve.extend(turned.into_iter().map(|(request, _)| request));
+}
+
+/// What is kept of a request that is larger than any honest one: enough to refuse it.
+pub fn cut_short(csr: &mut Value) {
+    let is_large = |value: &Value| value.to_string().len() > LARGEST;
+    if !is_large(csr) {
+        return;
+    }
+    let (meta, spec) = (&csr["metadata"], &csr["spec"]);
+    let short = |value: &Value| if is_large(value) { Value::Null } else { value.clone() };
+    *csr = json!({
+        "apiVersion": csr["apiVersion"], "kind": csr["kind"],
+        "metadata": {
+            "name": meta["name"], "uid": meta["uid"], "resourceVersion": meta["resourceVersion"],
+            "annotations": {REFUSED: short(&meta["annotations"][REFUSED])},
+        },
+        "spec": {"signerName": short(&spec["signerName"]), "username": short(&spec["username"]),
+            "request": "A".repeat(STUB / 3 * 4)},
+        "status": {"conditions": short(&csr["status"]["conditions"])},
+    });
+    if csr["metadata"]["annotations"][REFUSED].is_null() {
+        csr["metadata"]["annotations"] = json!({});
+    }
+}
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;
