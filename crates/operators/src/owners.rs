@@ -4,7 +4,7 @@ use crate::static_pod::certificates::ISSUED;
 use anyhow::Result;
 use kube::Client;
 use seedling_cluster::get;
-use seedling_pki::{Life, Policy, validity};
+use seedling_pki::{Life, Policy, life};
 use seedling_types::names::*;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -111,12 +111,12 @@ pub async fn list(client: &Client) -> Result<Vec<Kept>> {
 fn kept(owned: Owned, secret: &Value) -> Option<Kept> {
     let data = secret["data"].as_object()?;
     let certs = data.iter().filter(|(key, _)| key.ends_with(".crt") && *key != "next.crt");
-    let periods: Vec<_> = certs.filter_map(|(_, value)| validity(&decode(value)?).ok()).collect();
-    let (valid_from, ends) = periods.iter().copied().min_by_key(|(_, ends)| *ends)?;
+    let lives: Vec<_> = certs.filter_map(|(_, value)| life(&decode(value)?).ok()).collect();
+    let first = lives.iter().copied().min_by_key(|life| life.ends)?;
     let said = secret["metadata"]["annotations"][ISSUED].as_str();
-    let issued = said.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok()).unwrap_or(valid_from);
+    let issued = said.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok()).unwrap_or(first.issued);
     let next = data.contains_key("next.crt");
-    Some(Kept { owned, life: Life { issued, ends }, certificates: periods.len(), next })
+    Some(Kept { owned, life: Life { issued, ..first }, certificates: lives.len(), next })
 }
 
 fn decode(value: &Value) -> Option<String> {

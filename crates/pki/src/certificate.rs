@@ -2,6 +2,7 @@
 
 use crate::PkiError;
 use crate::key::{KeyAlgorithm, enciphers, unix};
+use crate::policy::Life;
 use aws_lc_rs::digest;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Eku, IsCa,
@@ -76,10 +77,27 @@ fn sign_ca(spec: &CaSpec, key: &KeyPair, now: OffsetDateTime) -> Result<CertKey,
     Ok(CertKey { cert: unix(&cert.pem()), key: unix(&key.serialize_pem()) })
 }
 
-/// A node's clock may lag behind this much.
-const LAG: Duration = Duration::HOUR;
+/// Two clocks of a cluster may differ by this much: one that is an hour ahead signs, one that is an hour behind looks at it.
+pub const LAG: Duration = Duration::hours(2);
 
-/// A leaf signed by `ca`. It is valid from an hour ago, but not before its authority: a clock that lags behind accepts both or none.
+/// An authority that is made while others are at work: valid from [`LAG`] ago, and as long from now on as it is to live.
+pub fn new_backdated_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    new_ca(&CaSpec { validity: spec.validity + LAG, ..spec.clone() }, alg, now - LAG)
+}
+
+/// When it was made, and when it ends. A signer that is valid from before it was made says in its name when that was (`name@seconds`).
+pub fn life(cert_pem: &str) -> Result<Life, PkiError> {
+    let block = first(cert_pem)?;
+    let cert = block.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?;
+    let name = cert.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    let said = name.and_then(|name| name.rsplit_once('@')?.1.parse().ok());
+    let said = said.and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
+    let period = cert.validity();
+    let issued = said.filter(|_| cert.is_ca()).unwrap_or(period.not_before.to_datetime());
+    Ok(Life { issued, ends: period.not_after.to_datetime() })
+}
+
+/// A leaf signed by `ca`. It is valid from [`LAG`] ago, but not before its authority: a clock that lags behind accepts both or none.
 pub fn issue(
     ca: &CertKey,
     spec: &LeafSpec,

@@ -12,8 +12,8 @@ mod rsa;
 pub mod table;
 
 pub use certificate::{
-    CaSpec, CertKey, LeafSpec, Usage, blocks, bundle, holds, issue, new_ca, node_request, not_after,
-    renew_ca, validity, with_signers,
+    CaSpec, CertKey, LAG, LeafSpec, Usage, blocks, bundle, holds, issue, life, new_backdated_ca, new_ca,
+    node_request, not_after, renew_ca, validity, with_signers,
 };
 pub use inspect::{Certificate, certificates, check_signer};
 pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, random_key, rsa_keypair, ssh_keypair};

@@ -1,12 +1,12 @@
 //! A node whose certificate has ended proves by its key that it is still the same node.
 
-use crate::certificate::{first, params_of};
+use crate::certificate::{LAG, first, params_of};
 use crate::{CertKey, PkiError};
 use rcgen::{
     CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose as Eku, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData,
 };
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 use x509_parser::pem::Pem;
 
 const USER: &str = "system:node:";
@@ -54,7 +54,7 @@ pub fn issue_to_node(
     let mut request = CertificateSigningRequestParams::from_pem(request)?;
     let parent = first(&ca.cert)?;
     let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;
-    let mut params = params_of(request.public_key.der_bytes(), now - Duration::HOUR, ends);
+    let mut params = params_of(request.public_key.der_bytes(), now - LAG, ends);
     params.distinguished_name.push(DnType::OrganizationName, GROUP);
     params.distinguished_name.push(DnType::CommonName, format!("{USER}{node}"));
     params.is_ca = IsCa::ExplicitNoCa;
@@ -70,6 +70,7 @@ pub fn issue_to_node(
 mod tests {
     use super::*;
     use crate::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca, node_request, not_after, validity};
+    use time::Duration;
 
     const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
     const YEAR: Duration = Duration::days(365);

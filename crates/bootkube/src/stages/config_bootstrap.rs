@@ -4,7 +4,7 @@ use super::{config_map, namespace};
 use crate::{Context, Outcome};
 use anyhow::Result;
 use seedling_pki::table::TEN_YEARS;
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, bundle, new_ca, not_after, renew_ca};
+use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LAG, bundle, new_backdated_ca, not_after, renew_ca};
 use seedling_steps::Stage;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_CONFIG_MANAGED};
 use time::{Duration, OffsetDateTime};
@@ -65,9 +65,12 @@ fn to_kubelet_signer(c: &Context) -> Result<()> {
     let now = OffsetDateTime::now_utc();
     let long = match not_after(&given)? - now < TEN_YEARS {
         true => {
-            let spec =
-                CaSpec { cn: "kube-apiserver-to-kubelet-signer", ou: Some("openshift"), validity: TEN_YEARS };
-            renew_ca(&spec, &c.read("tls/kube-apiserver-to-kubelet-signer.key")?, now)?.cert
+            let spec = CaSpec {
+                cn: "kube-apiserver-to-kubelet-signer",
+                ou: Some("openshift"),
+                validity: TEN_YEARS + LAG,
+            };
+            renew_ca(&spec, &c.read("tls/kube-apiserver-to-kubelet-signer.key")?, now - LAG)?.cert
         }
         false => given,
     };
@@ -80,7 +83,7 @@ fn csr_signer(c: &Context) -> Result<CertKey> {
         return Ok(CertKey { cert, key });
     }
     let spec = CaSpec { cn: "kube-csr-signer", ou: Some("openshift"), validity: Duration::days(5 * 365) };
-    let signer = new_ca(&spec, KeyAlgorithm::default(), OffsetDateTime::now_utc())?;
+    let signer = new_backdated_ca(&spec, KeyAlgorithm::default(), OffsetDateTime::now_utc())?;
     c.write(&c.dir("tls/csr-signer.key"), &signer.key, 0o600)?;
     c.write(&c.dir("tls/csr-signer.crt"), &signer.cert, 0o600)?;
     Ok(signer)

@@ -5,6 +5,11 @@ use super::{Env, Health};
 use anyhow::{Context as _, Result};
 use seedling_pki::{CertKey, Policy};
 use seedling_types::names::NS_CONFIG_MANAGED;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// A program's Secret in openshift-config-managed, and as whom it asks. The signer's key stays with the API servers' operator, which
 /// makes these; whoever looks after the program only reads its own.
@@ -34,10 +39,34 @@ pub(crate) async fn client_kubeconfig(env: &Env, client: &ClientOf) -> Result<St
     Ok(kubeconfig(&env.config.api_internal_url(), ca, client.user, &pair))
 }
 
+/// A leader renews every two seconds.
+const RENEWED_WITHIN: Duration = Duration::from_secs(20);
+static SEEN: LazyLock<Mutex<Renewals>> = LazyLock::new(Mutex::default);
+
+/// When each lease was last seen to be renewed, by our own clock: the times in it are by another machine's.
+#[derive(Default)]
+struct Renewals(BTreeMap<String, (String, Option<Instant>)>);
+
+impl Renewals {
+    /// What was never seen before is taken at its word, if the clocks agree.
+    fn is_fresh(&mut self, lease: &str, renewed: &str, wall: OffsetDateTime, now: Instant) -> bool {
+        let seen = match self.0.get(lease) {
+            Some((before, seen)) if before == renewed => *seen,
+            Some(_) => Some(now),
+            None => {
+                let said = OffsetDateTime::parse(renewed, &Rfc3339).ok();
+                said.filter(|said| (wall - *said).abs() < RENEWED_WITHIN).map(|_| now)
+            }
+        };
+        self.0.insert(lease.into(), (renewed.into(), seen));
+        seen.is_some_and(|seen| now.duration_since(seen) < RENEWED_WITHIN)
+    }
+}
+
 /// Seen working: a master holds the lease and renewed it within its duration.
-pub(crate) async fn leader_is_a_master(env: &Env, lease: &str) -> Health {
+pub(crate) async fn leader_is_a_master(env: &Env, name: &str) -> Health {
     let found =
-        seedling_cluster::get(&env.client, "coordination.k8s.io/v1", "Lease", Some("kube-system"), lease)
+        seedling_cluster::get(&env.client, "coordination.k8s.io/v1", "Lease", Some("kube-system"), name)
             .await;
     let unseen = |message: String| Health { working: false, message };
     let lease = match found {
@@ -48,11 +77,41 @@ pub(crate) async fn leader_is_a_master(env: &Env, lease: &str) -> Health {
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
     let host = holder.split('_').next().unwrap_or_default();
     let renewed = lease["spec"]["renewTime"].as_str().unwrap_or_default();
-    let renewed = time::OffsetDateTime::parse(renewed, &time::format_description::well_known::Rfc3339);
-    let fresh = renewed.is_ok_and(|t| time::OffsetDateTime::now_utc() - t < time::Duration::seconds(20));
+    let fresh = SEEN.lock().unwrap_or_else(|e| e.into_inner()).is_fresh(
+        name,
+        renewed,
+        OffsetDateTime::now_utc(),
+        Instant::now(),
+    );
     match env.inventory.masters().iter().any(|m| m.name == host) {
         true if fresh => Health { working: true, message: format!("{host} leads") },
         true => unseen(format!("{host} held the lease, but does not renew it")),
         false => unseen(format!("the lease is held by {holder:?}, which is no master")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(time::Duration::days(20_000));
+
+    /// The leader's clock is off by so many minutes; it renews every two seconds, and then dies.
+    #[test]
+    fn a_leader_is_seen_working_whatever_its_clock_says() {
+        for (minutes, at_once) in [(0, true), (60, false), (-60, false)] {
+            let (mut seen, begun) = (Renewals::default(), Instant::now());
+            let mut look = |second: u64, renewed: u64| {
+                let said = NOW + time::Duration::minutes(minutes) + Duration::from_secs(renewed);
+                let said = said.format(&Rfc3339).unwrap_or_default();
+                let age = Duration::from_secs(second);
+                seen.is_fresh("kube-scheduler", &said, NOW + age, begun + age)
+            };
+            assert_eq!(look(0, 0), at_once, "{minutes} min off");
+            assert!(look(2, 2) && look(10, 10), "{minutes} min off: it renews");
+            assert!(look(25, 10), "{minutes} min off");
+            assert!(!look(31, 10) && !look(3700, 10), "{minutes} min off: it is dead");
+            assert!(look(3702, 3702), "{minutes} min off: the next one leads");
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::certificates::{pair, required_configmap, required_secret, secret_obje
 use anyhow::{Context as _, Result};
 use seedling_cluster::Cache;
 use seedling_pki::{
-    CaSpec, CertKey, KeyAlgorithm, Life, Policy, blocks, holds, new_ca, not_after, validity, with_signers,
+    CaSpec, CertKey, KeyAlgorithm, Life, Policy, blocks, holds, new_backdated_ca, not_after, with_signers,
 };
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR, NS_KCM_OPERATOR};
 use serde_json::{Value, json};
@@ -136,10 +136,8 @@ pub async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
             // The bootstrap API server goes by the bundle it was given.
             Step::MakeNext if !(signer.from_the_start || bootstrapped(&env.cache).await?) => return Ok(held),
             Step::MakeNext => {
-                let spec =
-                    CaSpec { cn: &name_at(signer, now), ou: Some("openshift"), validity: policy.signer };
                 tracing::info!("signer {}: the next one is made, and handed out", signer.name);
-                Held { next: Some(new_ca(&spec, KeyAlgorithm::default(), now)?), ..held }
+                Held { next: Some(made(signer, policy, now)?), ..held }
             }
             Step::Promote => {
                 tracing::info!(
@@ -161,8 +159,7 @@ pub async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Resul
     if life(&held.signs)?.ends > now {
         return Ok(false);
     }
-    let spec = CaSpec { cn: &name_at(signer, now), ou: Some("openshift"), validity: policy.signer };
-    let new = new_ca(&spec, KeyAlgorithm::default(), now)?;
+    let new = made(signer, policy, now)?;
     let data = [("tls.crt", &*new.cert), ("tls.key", &*new.key), (ENDED, &*held.signs.cert)];
     let object = secret_object(signer.namespace, signer.name, "kubernetes.io/tls", data);
     env.cache.apply(MANAGER, &object).await?;
@@ -182,9 +179,14 @@ fn name_at(signer: &Signer, now: OffsetDateTime) -> String {
     format!("{}@{}", signer.cn, now.unix_timestamp())
 }
 
+/// Valid at once for everybody whose clock is not far from ours, whichever is right.
+fn made(signer: &Signer, policy: &Policy, now: OffsetDateTime) -> Result<CertKey> {
+    let spec = CaSpec { cn: &name_at(signer, now), ou: Some("openshift"), validity: policy.signer };
+    Ok(new_backdated_ca(&spec, KeyAlgorithm::default(), now)?)
+}
+
 fn life(pair: &CertKey) -> Result<Life> {
-    let (issued, ends) = validity(&pair.cert)?;
-    Ok(Life { issued, ends })
+    Ok(seedling_pki::life(&pair.cert)?)
 }
 
 async fn store(cache: &Cache, signer: &Signer, held: &Held) -> Result<()> {
@@ -259,6 +261,9 @@ pub async fn publish_in(
     Ok(BTreeMap::from([(KEY.to_string(), new)]))
 }
 
+#[cfg(test)]
+#[path = "clock_tests.rs"]
+mod clock_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
