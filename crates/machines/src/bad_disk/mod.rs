@@ -32,6 +32,7 @@ const THREADS: usize = 4;
 /// In a shell with a mount namespace of its own, `dir` and `program` given: mounts the disk there and starts who serves it, back in the
 /// namespace of whoever started the shell: the mount ends with the machine's last process, and with it the server.
 pub const MOUNT: &str = r#"if [ -e "$dir/etcd.bad" ]; then
+  [ -c /dev/fuse ] || { echo "there is no /dev/fuse: modprobe fuse" >&2; exit 1; }
   exec 3<>/dev/fuse
   mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions seedling "$dir/etcd"
   nsenter "--mount=/proc/$PPID/ns/mnt" "--root=/proc/$PPID/root" \
