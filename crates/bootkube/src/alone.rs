@@ -12,9 +12,9 @@
 //!
 //! Whatever is wrong with an order, etcd starts as always.
 
-use crate::wal;
 use anyhow::{Context as _, Result};
 use seedling_cluster::recovery::{Allows, Refusal, Tail};
+use seedling_cluster::wal;
 use seedling_components::pod::to_yaml;
 use seedling_steps::journal::{Event, Line};
 use seedling_steps::{Journal, write_atomic};
@@ -105,7 +105,7 @@ fn judge(allows: &Allows, tail: Result<Tail>) -> (Verdict, Option<Tail>) {
 /// True: this start is to be forced. Written down before.
 fn is_to_go_alone(data: &Path, journal: &Journal) -> Result<bool> {
     let Some(order) = take(data)? else { return Ok(false) };
-    let (verdict, tail) = judge(&order.allows, wal::read_tail(&data.join("member/wal")));
+    let (verdict, tail) = judge(&order.allows, wal::read_tail(&data.join("member/wal")).map_err(Into::into));
     let mut facts = tail.map(|tail| facts_of(&tail)).unwrap_or_default();
     facts.insert("order".into(), order.id);
     let (event, note) = match &verdict {
@@ -177,7 +177,7 @@ fn in_memory(text: &str) -> Result<OwnedFd> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::wal::tests::Writer;
+    use seedling_cluster::wal::Writer;
 
     /// A member's data whose log ends so.
     fn member(commit: u64, last: u64) -> (tempfile::TempDir, std::path::PathBuf, Journal) {

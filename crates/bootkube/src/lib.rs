@@ -16,7 +16,6 @@ mod resume;
 mod runner;
 mod settings;
 mod stages;
-mod wal;
 
 pub use alone::start_etcd;
 pub use context::Context;

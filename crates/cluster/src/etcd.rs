@@ -16,6 +16,9 @@ pub const REQUEST: Duration = Duration::from_secs(5);
 const LOST: &str = "seedling.dev/etcd-lost/";
 const LOST_SECONDS: i64 = 60;
 
+/// Keys in etcd: the id of a cluster that was given up when this one was restored.
+pub const GIVEN_UP: &str = "seedling.dev/etcd-given-up/";
+
 /// Client certificate and the CA of the members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EtcdTls {
@@ -149,6 +152,39 @@ impl Etcd {
         let found = self.client.get(LOST, Some(options)).await.map_err(|e| self.failed(e))?;
         let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(LOST));
         Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
+    }
+
+    /// Clusters that this one stands for since it was restored.
+    pub async fn given_up(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let found = self.client.get(GIVEN_UP, Some(options)).await.map_err(|e| self.failed(e))?;
+        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(GIVEN_UP));
+        Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
+    }
+
+    /// The number of the last change.
+    pub async fn revision(&mut self) -> Result<i64, ClusterError> {
+        let found = self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
+        Ok(found.header().map(|h| h.revision()).unwrap_or_default())
+    }
+
+    /// All data as this member has it, with its sum at the end; says how large its database is before.
+    pub async fn snapshot(
+        &mut self,
+        mut room_for: impl FnMut(u64) -> std::io::Result<()>,
+        mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> Result<(), ClusterError> {
+        let size = self.client.status().await.map_err(|e| self.failed(e))?.db_size();
+        let stream = async {
+            room_for(u64::try_from(size).unwrap_or_default())?;
+            let mut stream = self.client.snapshot().await?;
+            while let Some(part) = stream.message().await? {
+                take(part.blob())?;
+            }
+            Ok(())
+        };
+        let streamed: Result<(), etcd_client::Error> = stream.await;
+        streamed.map_err(|e| self.failed(e))
     }
 
     fn failed(&self, source: etcd_client::Error) -> ClusterError {

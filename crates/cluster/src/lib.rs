@@ -14,6 +14,7 @@ pub mod patience;
 pub mod recovery;
 pub mod refused;
 mod token;
+pub mod wal;
 mod whenever;
 
 pub use cache::Cache;

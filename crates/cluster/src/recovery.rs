@@ -118,11 +118,20 @@ pub fn other_voter<'a>(here: &Status, members: &'a [Member]) -> Option<&'a Membe
     }
 }
 
-/// A member's answer: who it is, and the list that its majority agrees on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A member's answer: who it is, of which cluster, and what its majority agrees on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     pub from: u64,
+    pub cluster: u64,
     pub members: Vec<Member>,
+    /// Clusters that a person gave up when this one was restored.
+    pub given_up: BTreeSet<u64>,
+}
+
+/// Whether this member's cluster is one no more: a person gave it up, and the one that was restored has it written down. Nobody else has
+/// to say so: those who are of the old cluster may be a majority of it, and do not know.
+pub fn was_given_up(cluster: u64, answers: &[Answer]) -> bool {
+    answers.iter().any(|a| a.cluster != cluster && a.given_up.contains(&cluster))
 }
 
 /// Whether this member is one no more: everybody who answered says so, and they are a majority of all voters there are by anybody's
@@ -208,8 +217,11 @@ mod tests {
 
     #[test]
     fn one_that_answers_first_does_not_decide() {
-        let says =
-            |from, ids: &[u64]| Answer { from, members: ids.iter().map(|id| member(*id, false)).collect() };
+        let says = |from, ids: &[u64]| Answer {
+            from,
+            members: ids.iter().map(|id| member(*id, false)).collect(),
+            ..Answer::default()
+        };
         let known = BTreeSet::from([2, 3, 4]);
         assert!(!was_removed(2, &known, &[]), "nobody answers: all may be starting");
         assert!(
@@ -224,5 +236,18 @@ mod tests {
         assert!(was_removed(2, &BTreeSet::from([1]), &[says(1, &[1])]));
         assert!(was_removed(2, &BTreeSet::new(), &[says(1, &[1, 3]), says(3, &[1, 3])]));
         assert!(!was_removed(2, &BTreeSet::new(), &[says(1, &[1, 3])]));
+    }
+
+    #[test]
+    fn a_cluster_is_given_up_by_the_one_that_was_restored() {
+        let of = |cluster, given_up: &[u64]| Answer {
+            cluster,
+            given_up: given_up.iter().copied().collect(),
+            ..Answer::default()
+        };
+        assert!(!was_given_up(7, &[]) && !was_given_up(7, &[of(7, &[]), of(8, &[])]));
+        assert!(was_given_up(7, &[of(7, &[]), of(8, &[6, 7])]), "whatever the old one says of itself");
+        assert!(!was_given_up(8, &[of(8, &[6, 7])]));
+        assert!(!was_given_up(7, &[of(7, &[7])]), "a snapshot of it was taken since, nothing else");
     }
 }

@@ -3,73 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Writes what etcd writes.
-#[derive(Default)]
-pub(crate) struct Writer {
-    pub bytes: Vec<u8>,
-    checksum: u32,
-    /// Where the types of the records are. No checksum covers them, and etcd itself would be misled.
-    types: Vec<usize>,
-}
-
-fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn numbers(fields: &[u64]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (field, number) in (1u64..).zip(fields) {
-        put_varint(&mut out, field << 3);
-        put_varint(&mut out, *number);
-    }
-    out
-}
-
 impl Writer {
-    /// A file begins with the checksum of the one before.
-    pub(crate) fn after(checksum: u32) -> Self {
-        let mut writer = Self { checksum, ..Self::default() };
-        writer.record(CHECKSUM, &[]);
-        writer.record(METADATA, b"member and cluster");
-        writer
-    }
-    pub(crate) fn entry(&mut self, term: u64, index: u64) -> &mut Self {
-        self.entry_of(0, term, index)
-    }
-    fn entry_of(&mut self, kind: u64, term: u64, index: u64) -> &mut Self {
-        let mut data = numbers(&[kind, term, index]);
-        data.extend([4 << 3 | 2, 3, b'a', b'b', b'c']);
-        self.record(ENTRY, &data)
-    }
-    pub(crate) fn state(&mut self, term: u64, commit: u64) -> &mut Self {
-        self.record(STATE, &numbers(&[term, 1, commit]))
-    }
-    fn snapshot(&mut self, index: u64, term: u64) -> &mut Self {
-        self.record(SNAPSHOT, &numbers(&[index, term]))
-    }
-    fn record(&mut self, kind: u64, data: &[u8]) -> &mut Self {
-        self.checksum = crc32c(self.checksum, data);
-        let mut record = numbers(&[kind, u64::from(self.checksum)]);
-        if !data.is_empty() {
-            record.push(3 << 3 | 2);
-            put_varint(&mut record, data.len() as u64);
-            record.extend(data);
-        }
-        let padding = (8 - record.len() % 8) % 8;
-        let mut length = record.len() as u64;
-        if padding != 0 {
-            length |= (0x80 | padding as u64) << 56;
-        }
-        self.types.push(self.bytes.len() + 9);
-        self.bytes.extend(length.to_le_bytes());
-        self.bytes.extend(record);
-        self.bytes.extend(vec![0; padding]);
-        self
-    }
     fn tail(&self) -> Result<Tail, Unreadable> {
         tail(&self.bytes)
     }
@@ -138,7 +72,7 @@ fn files_go_on_from_each_other() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
     let mut first = Writer::after(0);
     first.entry(1, 1).entry(1, 2).state(1, 2);
-    let mut second = Writer::after(first.checksum);
+    let mut second = Writer::after(first.checksum());
     second.state(1, 2).entry(1, 3);
     write("0000000000000000-0000000000000000.wal", &first.bytes);
     write("0000000000000001-0000000000000003.wal", &second.bytes);
@@ -192,4 +126,35 @@ proptest! {
     fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = tail(&bytes);
     }
+}
+
+#[test]
+fn whose_it_is_is_said_at_the_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("0000000000000000-0000000000000000.wal");
+    assert!(read_owner(dir.path()).is_err());
+    let mut log = Writer::after(0);
+    (1..1000).for_each(|index| _ = log.entry(1, index));
+    std::fs::write(&file, &log.bytes).unwrap();
+    assert_eq!(read_owner(dir.path()).unwrap(), Owner { member: 0xa, cluster: 0xc });
+}
+
+#[test]
+fn a_log_that_is_agreed_to_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("0000000000000000-0000000000000000.wal");
+    let mut log = Writer::after(0);
+    log.state(3, 0).entry(2, 1).entry(3, 2);
+    let end = log.bytes.len();
+    log.bytes.extend([0; 256]);
+    std::fs::write(&file, &log.bytes).unwrap();
+    agree_to_all(dir.path()).unwrap();
+    assert_eq!(read_tail(dir.path()).unwrap(), Tail { commit: 2, last: 2, term: 3, changes_members: false });
+    let bytes = std::fs::read(&file).unwrap();
+    assert_eq!((bytes.len(), &bytes[..end]), (log.bytes.len(), &log.bytes[..end]), "in the space made in advance");
+    let length = |file: &Path| std::fs::metadata(file).unwrap().len();
+    let before = length(&file);
+    agree_to_all(dir.path()).unwrap();
+    assert_eq!(read_tail(dir.path()).unwrap().commit, 2);
+    assert_eq!(length(&file), before);
 }

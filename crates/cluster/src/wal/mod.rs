@@ -4,10 +4,21 @@
 //! padding follow), then type, checksum and data as protobuf. The checksum goes on from record to record. What cannot be read to its end is
 //! an error: a log that nobody understands is no reason to drop anything.
 
-use anyhow::{Context as _, Result};
-use seedling_cluster::recovery::Tail;
-use std::path::Path;
+mod write;
+
+pub use write::{Writer, agree_to_all};
+
+use crate::recovery::Tail;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+#[derive(Debug, Error)]
+#[error("{}: {why}", path.display())]
+pub struct BadLog {
+    path: PathBuf,
+    why: Box<dyn std::error::Error + Send + Sync>,
+}
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Unreadable {
@@ -31,32 +42,72 @@ const STATE: u64 = 3;
 const CHECKSUM: u64 = 4;
 const SNAPSHOT: u64 = 5;
 
-pub fn read_tail(dir: &Path) -> Result<Tail> {
+/// Whose data it is: each file says so at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub member: u64,
+    pub cluster: u64,
+}
+
+pub fn read_tail(dir: &Path) -> Result<Tail, BadLog> {
+    let (_, log) = read(dir)?;
+    log.tail().map_err(|e| bad(dir, e))
+}
+
+pub fn read_owner(dir: &Path) -> Result<Owner, BadLog> {
+    let newest = files(dir)?.pop().ok_or_else(|| bad(dir, Unreadable::Empty))?;
+    let mut head = Vec::new();
+    let read = std::fs::File::open(&newest).and_then(|file| file.take(4096).read_to_end(&mut head));
+    read.map_err(|e| bad(&newest, e))?;
+    // It ends somewhere in a record.
+    let mut log = Log::default();
+    let _ = log.read(&head, false);
+    log.owner.ok_or_else(|| bad(&newest, Unreadable::Empty))
+}
+
+fn bad(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BadLog {
+    BadLog { path: path.into(), why: why.into() }
+}
+
+/// In their order, none missing.
+fn files(dir: &Path) -> Result<Vec<PathBuf>, BadLog> {
     let named = |name: &str| {
         let (sequence, _) = name.strip_suffix(".wal")?.split_once('-')?;
         u64::from_str_radix(sequence, 16).ok()
     };
+    let entries = std::fs::read_dir(dir).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        files.extend(named(&name).map(|sequence| (sequence, path.clone())));
+    for entry in entries.map_err(|e| bad(dir, e))? {
+        files.extend(named(&entry.file_name().to_string_lossy()).map(|sequence| (sequence, entry.path())));
     }
     files.sort();
-    anyhow::ensure!(files.windows(2).all(|two| two[0].0 + 1 == two[1].0), Unreadable::FileMissing);
-    let mut log = Log::default();
-    let newest = files.len().saturating_sub(1);
-    for (n, (_, path)) in files.iter().enumerate() {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        log.read(&bytes, n == newest).with_context(|| path.display().to_string())?;
+    if !files.windows(2).all(|two| two[0].0 + 1 == two[1].0) {
+        return Err(bad(dir, Unreadable::FileMissing));
     }
-    Ok(log.tail()?)
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The newest file, and everything that the log says.
+fn read(dir: &Path) -> Result<(PathBuf, Log), BadLog> {
+    let files = files(dir)?;
+    let newest = files.last().cloned().ok_or_else(|| bad(dir, Unreadable::Empty))?;
+    let mut log = Log::default();
+    for path in files {
+        let bytes = std::fs::read(&path).map_err(|e| bad(&path, e))?;
+        log.read(&bytes, path == newest).map_err(|e| bad(&path, e))?;
+    }
+    Ok((newest, log))
 }
 
 #[derive(Default)]
 struct Log {
+    owner: Option<Owner>,
     checksum: u32,
+    /// In which term it voted last, and for whom.
+    vote: (u64, u64),
     commit: u64,
+    /// Where the records of the file that was read last end.
+    end: u64,
     /// Number and term of the last entry, or of the snapshot that stands for it.
     last: (u64, u64),
     /// Entries that change who is a member.
@@ -76,7 +127,8 @@ impl Log {
         }
     }
 
-    fn read(&mut self, mut rest: &[u8], newest: bool) -> Result<(), Unreadable> {
+    fn read(&mut self, file: &[u8], newest: bool) -> Result<(), Unreadable> {
+        let mut rest = file;
         while let Some((head, after)) = rest.split_first_chunk::<8>() {
             let length = u64::from_le_bytes(*head);
             if length == 0 {
@@ -88,6 +140,7 @@ impl Log {
             let record = after.get(..size).ok_or(Unreadable::Torn)?;
             rest = after.get(size + padding as usize..).ok_or(Unreadable::Torn)?;
             self.record(&Message::parse(record).ok_or(Unreadable::Torn)?)?;
+            self.end = (file.len() - rest.len()) as u64;
         }
         if rest.is_empty() { Ok(()) } else { Err(Unreadable::Torn) }
     }
@@ -108,7 +161,10 @@ impl Log {
         }
         let fields = || Message::parse(data).map(|m| m.numbers).ok_or(Unreadable::Torn);
         match kind {
-            METADATA => {}
+            METADATA => {
+                let [_, member, cluster, _] = fields()?;
+                self.owner = Some(Owner { member, cluster });
+            }
             ENTRY => {
                 let [_, kind, term, index] = fields()?;
                 // One that comes again replaces itself and all that followed.
@@ -121,7 +177,10 @@ impl Log {
                     self.changes.push(index);
                 }
             }
-            STATE => self.commit = fields()?[3],
+            STATE => {
+                let [_, term, vote, commit] = fields()?;
+                (self.vote, self.commit) = ((term, vote), commit);
+            }
             SNAPSHOT => {
                 let [_, index, term, _] = fields()?;
                 if index > self.last.0 {
@@ -203,5 +262,4 @@ fn crc32c(before: u32, bytes: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "wal_tests.rs"]
-pub(crate) mod tests;
+mod tests;
