@@ -168,6 +168,14 @@ impl Etcd {
         Ok(found.header().map(|h| h.revision()).unwrap_or_default())
     }
 
+    /// As far as this member knows: nobody else has to agree.
+    pub async fn known_revision(&mut self) -> Result<i64, ClusterError> {
+        let options = GetOptions::new().with_serializable();
+        let found =
+            self.client.get("seedling.dev/members", Some(options)).await.map_err(|e| self.failed(e))?;
+        Ok(found.header().map(|h| h.revision()).unwrap_or_default())
+    }
+
     /// All data as this member has it, with its sum at the end; says how large its database is before.
     pub async fn snapshot(
         &mut self,

@@ -151,7 +151,11 @@ fn a_log_that_is_agreed_to_loses_nothing() {
     agree_to_all(dir.path()).unwrap();
     assert_eq!(read_tail(dir.path()).unwrap(), Tail { commit: 2, last: 2, term: 3, changes_members: false });
     let bytes = std::fs::read(&file).unwrap();
-    assert_eq!((bytes.len(), &bytes[..end]), (log.bytes.len(), &log.bytes[..end]), "in the space made in advance");
+    assert_eq!(
+        (bytes.len(), &bytes[..end]),
+        (log.bytes.len(), &log.bytes[..end]),
+        "in the space made in advance"
+    );
     let length = |file: &Path| std::fs::metadata(file).unwrap().len();
     let before = length(&file);
     agree_to_all(dir.path()).unwrap();

@@ -1,9 +1,11 @@
 //! On a master, in etcd's container: wait to be on the member list, wait for the turn to start, write the config, become etcd.
 //! And in the API server's: wait until the member beside it may vote, then become the API server.
 
+use super::restore;
 use anyhow::{Context as _, Result};
 use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
-use seedling_cluster::recovery::{Answer, was_removed};
+use seedling_cluster::recovery::{Answer, was_given_up, was_removed};
+use seedling_cluster::wal;
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for, write_atomic};
 use seedling_types::{paths, ports};
@@ -37,20 +39,11 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
         etcd::config(&args.name, args.address, members, false, Place::Master)
     };
     let data = Data(PathBuf::from(paths::ETCD_DATA));
-    let tls = peer_tls(args)?;
+    let tls = peer_tls(&args.resources, &args.name)?;
     let journal = Journal::of(Path::new("/"), "etcd-join");
     let _ = journal.start();
-    if let Some(id) = data.member() {
-        let answers = ask_everybody(args, &tls).await;
-        if was_removed(id, &data.known_voters(), &answers) {
-            tracing::warn!(
-                "member {id:x} was removed from the cluster; its data is moved aside, and it joins anew"
-            );
-            journal.step("move-aside", async { data.move_aside() }).await?;
-        } else if let Some(answer) = answers.iter().find(|a| a.members.iter().any(|m| m.id == id)) {
-            data.knows_voters(answer)?;
-        }
-    }
+    carry_out_order(args, &journal).await?;
+    leave_old_cluster(args, &data.0, &journal).await?;
     if !data.is_there() {
         // What a first run left that did not come as far as a log.
         data.remove_unfinished()?;
@@ -70,8 +63,38 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     become_program(&args.command)
 }
 
+/// Data of a member that is one no more, or of a cluster that was given up, is moved aside.
+pub async fn leave_old_cluster(args: &JoinArgs, data: &Path, journal: &Journal) -> Result<()> {
+    let data = Data(data.into());
+    let Some(id) = data.member() else { return Ok(()) };
+    let answers = ask_everybody(args, &peer_tls(&args.resources, &args.name)?).await;
+    let given_up = data.cluster().is_some_and(|cluster| was_given_up(cluster, &answers));
+    if given_up || was_removed(id, &data.known_voters(), &answers) {
+        let why =
+            if given_up { "its cluster was given up and restored without it" } else { "it was removed" };
+        tracing::warn!("member {id:x}: {why}; its data is moved aside, and it joins anew");
+        journal.step("move-aside", async { data.move_aside() }).await?;
+    } else if let Some(answer) = answers.iter().find(|a| a.members.iter().any(|m| m.id == id)) {
+        data.knows(answer)?;
+    }
+    Ok(())
+}
+
+/// A restore that was ordered on this master.
+async fn carry_out_order(args: &JoinArgs, journal: &Journal) -> Result<()> {
+    let member = restore::Member {
+        site: restore::Site(paths::ETCD_DATA.into()),
+        name: args.name.clone(),
+        peer_url: super::decide::peer_url(args.address),
+        etcd: args.command.first().context("nothing to start")?.into(),
+        journal: journal.clone(),
+    };
+    let others = async || restore::who_answers(args.peers.iter().filter(|(_, a)| *a != args.address)).await;
+    restore::carry_out(&member, others, |_| Ok(())).await
+}
+
 /// etcd's data directory, and whose it is.
-struct Data(PathBuf);
+pub(super) struct Data(pub(super) PathBuf);
 
 impl Data {
     /// etcd makes the log last and whole.
@@ -93,12 +116,28 @@ impl Data {
     }
     /// Who voted when this member was last on a list.
     fn known_voters(&self) -> BTreeSet<u64> {
-        let text = std::fs::read_to_string(self.voters_file()).unwrap_or_default();
-        text.split_whitespace().filter_map(|id| u64::from_str_radix(id, 16).ok()).collect()
+        ids(&std::fs::read_to_string(self.voters_file()).unwrap_or_default())
     }
-    fn knows_voters(&self, answer: &Answer) -> Result<()> {
-        let voters = answer.members.iter().filter(|m| !m.learner).map(|m| format!("{:x}", m.id));
-        Ok(write_atomic(&self.voters_file(), voters.collect::<Vec<_>>().join(" "), 0o600)?)
+    fn given_up_file(&self) -> PathBuf {
+        self.0.join("given-up")
+    }
+    /// Clusters that its own stands for since it was restored.
+    pub(super) fn given_up(&self) -> BTreeSet<u64> {
+        ids(&std::fs::read_to_string(self.given_up_file()).unwrap_or_default())
+    }
+    fn knows(&self, answer: &Answer) -> Result<()> {
+        let text = |ids: Vec<u64>| ids.iter().map(|id| format!("{id:x}")).collect::<Vec<_>>().join(" ");
+        let voters = answer.members.iter().filter(|m| !m.learner).map(|m| m.id).collect();
+        write_atomic(&self.voters_file(), text(voters), 0o600)?;
+        Ok(write_atomic(&self.given_up_file(), text(answer.given_up.iter().copied().collect()), 0o600)?)
+    }
+    fn cluster(&self) -> Option<u64> {
+        wal::read_owner(&self.0.join("member/wal")).ok().map(|owner| owner.cluster)
+    }
+    /// Other data is about to take the place of what was there.
+    pub(super) fn changes_owner(&self, id: u64) -> Result<()> {
+        gone(std::fs::remove_file(self.voters_file())).context("cannot forget the voters")?;
+        self.belongs_to(id)
     }
     /// Killed on the way, it is called again: the id goes last.
     fn move_aside(&self) -> Result<()> {
@@ -117,6 +156,10 @@ impl Data {
     }
 }
 
+fn ids(text: &str) -> BTreeSet<u64> {
+    text.split_whitespace().filter_map(|id| u64::from_str_radix(id, 16).ok()).collect()
+}
+
 fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
@@ -132,7 +175,8 @@ async fn ask_everybody(args: &JoinArgs, tls: &EtcdTls) -> Vec<Answer> {
         tokio::time::timeout(Duration::from_secs(2), async move {
             let mut etcd = Etcd::connect(&endpoint, tls).await.ok()?;
             let members = etcd.agreed_members().await.ok()?;
-            Some(Answer { from: etcd.status().await.ok()?.member, members })
+            let (status, given_up) = (etcd.status().await.ok()?, etcd.given_up().await.ok()?);
+            Some(Answer { from: status.member, cluster: status.cluster, members, given_up })
         })
     });
     let answers = futures::future::join_all(asked).await;
@@ -182,12 +226,9 @@ fn become_program(command: &[String]) -> Result<()> {
     Err(error).with_context(|| format!("cannot start {program}"))
 }
 
-fn peer_tls(args: &JoinArgs) -> Result<EtcdTls> {
-    let certs = args.resources.join("secrets/etcd-all-certs");
-    tls(
-        &args.resources.join("configmaps/etcd-ca-bundle/ca-bundle.crt"),
-        &certs.join(format!("etcd-peer-{}", args.name)),
-    )
+pub(super) fn peer_tls(resources: &Path, name: &str) -> Result<EtcdTls> {
+    let certs = resources.join("secrets/etcd-all-certs");
+    tls(&resources.join("configmaps/etcd-ca-bundle/ca-bundle.crt"), &certs.join(format!("etcd-peer-{name}")))
 }
 
 /// The id of this member, and all members.
@@ -331,12 +372,14 @@ mod tests {
         assert!(data.remove_unfinished().is_err());
         let member =
             |id, learner| Member { id, name: String::new(), peer_urls: vec![], client_urls: vec![], learner };
-        data.knows_voters(&Answer { from: 1, members: vec![member(1, false), member(0xabc, true)] }).unwrap();
-        assert_eq!(data.known_voters(), BTreeSet::from([1]));
+        let members = vec![member(1, false), member(0xabc, true)];
+        data.knows(&Answer { from: 1, cluster: 8, members, given_up: [7].into() }).unwrap();
+        assert_eq!((data.known_voters(), data.given_up()), (BTreeSet::from([1]), BTreeSet::from([7])));
         std::fs::write(dir.path().join("member/snap/db"), "acknowledged").unwrap();
         data.move_aside().unwrap();
         assert!(!data.is_there() && data.member().is_none() && data.known_voters().is_empty());
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        let left: Vec<_> = left.into_iter().filter(|path| path.is_dir()).collect();
         assert_eq!(left.len(), 1, "{left:?}");
         assert_eq!(std::fs::read_to_string(left[0].join("snap/db")).unwrap(), "acknowledged");
     }

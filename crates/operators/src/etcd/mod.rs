@@ -9,10 +9,11 @@ mod members;
 mod model;
 #[cfg(test)]
 mod recovery_model;
+pub mod restore;
 #[cfg(test)]
 mod tests;
 
-pub use join::{JoinArgs, join, wait_for_voter};
+pub use join::{JoinArgs, join, leave_old_cluster, wait_for_voter};
 
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;

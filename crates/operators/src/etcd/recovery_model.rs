@@ -302,7 +302,8 @@ impl World {
             true => self.agreed(x),
             false => Some(self.hosts[x].voters()).filter(|voters| *voters != 0),
         };
-        let answer = |x: usize| Some(Answer { from: x as u64 + 1, members: members(list(x)?), ..Answer::default() });
+        let answer =
+            |x: usize| Some(Answer { from: x as u64 + 1, members: members(list(x)?), ..Answer::default() });
         let answers: Vec<_> = others.filter_map(answer).collect();
         let known: BTreeSet<u64> = members(self.hosts[me].voters()).iter().map(|m| m.id).collect();
         let id = me as u64 + 1;

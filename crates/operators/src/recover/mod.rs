@@ -91,7 +91,7 @@ pub async fn recover(
         say(&format!("{}: revision {revision} is on {node}", names.operator));
     }
     if node::ended(root)?.is_some() && strict.apiserver_version().await.is_err() {
-        restart_control_plane(node).await?;
+        restart_pods(node, &ON_THIS_MASTER.map(|(names, _)| names.pod)).await?;
         say(
             "this master's control plane is started with them; without an API a kubelet takes a minute for it",
         );
@@ -136,10 +136,10 @@ async fn until_it_answers(api: &Client, condition: &Condition) -> Result<()> {
 
 /// A kubelet that has not heard from the API ends no pod, also none whose manifest has changed: it might not know all that it should run. So
 /// the old ones are ended here, while it does not look; it starts from what the manifests say.
-async fn restart_control_plane(node: &str) -> Result<()> {
+pub(crate) async fn restart_pods(node: &str, pods: &[&str]) -> Result<()> {
     run("systemctl", &["stop", "kubelet.service"]).await?;
-    for (names, _) in ON_THIS_MASTER {
-        let name = format!("^{}-{node}$", names.pod);
+    for pod in pods {
+        let name = format!("^{pod}-{node}$");
         let pods = run("crictl", &["pods", "--quiet", "--state", "ready", "--name", &name]).await?;
         for pod in pods.split_whitespace() {
             run("crictl", &["stopp", pod]).await?;

@@ -29,7 +29,7 @@ fn cache() -> PathBuf {
 }
 
 /// The newest build of a program in the cache.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let groups = std::fs::read_dir(cache().join("go")).expect("run `seedling release build` first");
     let found = groups.map(|g| g.unwrap().path().join(name)).filter(|p| p.exists());
     found.max_by_key(|p| p.metadata().unwrap().modified().unwrap()).expect(name)
@@ -39,7 +39,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn spawn(dir: &Path, name: &str, arguments: &[String]) -> Child {
+pub fn spawn(dir: &Path, name: &str, arguments: &[String]) -> Child {
     let log = std::fs::File::create(dir.join(format!("{name}.log"))).unwrap();
     let mut command = Command::new(program(name));
     command.args(arguments).current_dir(dir).stdout(Stdio::null()).stderr(log).spawn().unwrap()
