@@ -10,6 +10,7 @@ mod masters;
 mod nodes;
 mod quorum;
 mod recover;
+mod restore;
 mod seeds;
 mod trust;
 mod words;
@@ -46,7 +47,7 @@ impl Suite {
 }
 
 /// One part alone, while working on it: `cargo test … --test e2e -- pulled`.
-const PARTS: [&str; 5] = ["pulled", "seeded", "quorum", "chaos", "recover"];
+const PARTS: [&str; 6] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -75,6 +76,9 @@ fn main() -> ExitCode {
             suite
                 .check("a_cluster_comes_back_after_its_certificates_have_ended", || recover::recovered(&lab));
             suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
+        }
+        if only == Some("restore") {
+            restored(&mut suite);
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [
@@ -198,6 +202,18 @@ fn struck(fault: &str, flags: &[&str], green_at_least: u64) -> Result<()> {
     chaos.args(["chaos", "handoff", "--fault", fault, "--name", "e2e-chaos", "--seed", &day.to_string()]);
     print!("{}", run(chaos.args(flags).arg("--report").arg(&report).arg("--logs").arg(&logs))?);
     judge::struck(&serde_json::from_slice(&std::fs::read(report)?)?, green_at_least)
+}
+
+/// A quarter of an hour: by name only.
+fn restored(suite: &mut Suite) {
+    let lab = Lab { name: "e2e-restore".into() };
+    let well = suite.check("a_cluster_grows", || restore::grown(&lab))
+        && suite.check("one_master_goes_on_when_two_are_lost", || restore::two_masters_lost(&lab))
+        && suite.check("a_cluster_goes_back_to_a_backup", || restore::back_to_a_backup(&lab));
+    if !well {
+        diagnose(&lab);
+    }
+    suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
 }
 
 /// What a person would look at first.

@@ -5,7 +5,7 @@ mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    certs, chaos, completion, create, csr, destroy, dist, docs, explain, gather, graph, helper, init,
+    certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
     kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
@@ -34,6 +34,9 @@ enum Command {
     /// Show how long certificates last, and renew those of an asset directory or of a running cluster
     #[command(subcommand)]
     Certs(certs::CertsCommand),
+    /// On a master: keep etcd's data, go back to what was kept, or go on when the other masters are lost
+    #[command(subcommand)]
+    Etcd(etcd::EtcdCommand),
     /// Refused: what `create` makes is in its directory, and no cloud's machines are ours
     #[command(subcommand)]
     Destroy(destroy::DestroyCommand),
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
             Command::Explain(args) => done(explain::run(&args)),
             Command::Init(args) => done(init::run(&args)),
             Command::Certs(command) => certs::run(command).await,
+            Command::Etcd(command) => done(etcd::run(command).await),
             Command::Graph => {
                 graph::run();
                 Ok(ExitCode::SUCCESS)

@@ -48,10 +48,14 @@ pub const GROUPS: &[Group] = &[
     Group {
         dir: "etcd",
         module: "go.etcd.io/etcd/server/v3",
-        programs: &[("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")],
+        programs: &[
+            ("etcd", "go.etcd.io/etcd/server/v3"),
+            ("etcdctl", "go.etcd.io/etcd/etcdctl/v3"),
+            ("etcdutl", "go.etcd.io/etcd/etcdutl/v3"),
+        ],
         stamps: &[],
         c_tags: None,
-        seconds: 45,
+        seconds: 50,
     },
     Group {
         dir: "containerd",
@@ -142,7 +146,13 @@ const fn image(
 
 /// All images but the release image, which is the seedling image with the manifests on top.
 pub const IMAGES: &[Image] = &[
-    image("etcd", Some("etcd"), System::None, &[("etcd", "usr/bin/etcd"), ("etcdctl", "usr/bin/etcdctl")]),
+    image(
+        "etcd",
+        Some("etcd"),
+        System::None,
+        // etcdutl makes a cluster's data of a snapshot: see operators/etcd/restore.
+        &[("etcd", "usr/bin/etcd"), ("etcdctl", "usr/bin/etcdctl"), ("etcdutl", "usr/bin/etcdutl")],
+    ),
     image(
         "kube-apiserver",
         Some("kubernetes"),

@@ -9,6 +9,7 @@ pub mod csr;
 pub mod destroy;
 pub mod dist;
 pub mod docs;
+pub mod etcd;
 pub mod explain;
 pub mod gather;
 pub mod graph;

@@ -8,6 +8,8 @@ pub mod backup;
 mod carry_out;
 mod decide;
 mod here;
+#[cfg(test)]
+mod model;
 mod order;
 
 pub use backup::{Backup, backup};
@@ -20,7 +22,7 @@ use anyhow::{Context as _, Result};
 use decide::{Log, Own, Seen};
 use seedling_cluster::wal;
 use seedling_steps::journal::Event;
-use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, wait_for};
 use seedling_types::paths;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -129,8 +131,11 @@ fn leave(site: &Site, seen: Seen, dir: Option<&Path>) -> Result<Order> {
     match (seen.backup, dir) {
         (Some(about), Some(dir)) => {
             backup::room(&site.0, about.size * TIMES)?;
-            let snapshot = std::fs::read(dir.join(backup::SNAPSHOT))?;
-            write_atomic(&site.snapshot(), snapshot, 0o600)?;
+            std::fs::create_dir_all(site.scratch())?;
+            let partial = site.scratch().join("snapshot.part");
+            std::fs::copy(dir.join(backup::SNAPSHOT), &partial)?;
+            std::fs::File::open(&partial)?.sync_all()?;
+            std::fs::rename(partial, site.snapshot())?;
             order.given_up.extend(about.given_up.iter().chain([&about.cluster]));
             if about.runs != seen.runs {
                 backup::put_back(dir, &about, Path::new(paths::STATIC_POD_RESOURCES), &order.id)?;

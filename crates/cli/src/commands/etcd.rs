@@ -1,0 +1,96 @@
+//! `seedling etcd`: on a master of a grown cluster, as root.
+
+use super::lab::{Format, Output};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use seedling_operators::etcd::restore::{self, Here};
+use serde_json::json;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+#[derive(Subcommand)]
+pub enum EtcdCommand {
+    /// On a master: keep etcd's data and this master's static pods in a directory of their own
+    ///
+    /// The directory is named by time and revision, readable by root only, checked after it was written, and there as a whole or not at
+    /// all. It has the keys of the cluster in it: with it, Secrets can be read. Keep a copy off the cluster.
+    Backup(BackupArgs),
+    /// On one master: go on alone when the others are lost for good, or go back to a backup
+    ///
+    /// Says what may be lost, and asks. The data becomes that of a new cluster of this master alone; what was there is moved aside, never
+    /// removed. It is refused while another master's etcd runs. Killed anywhere, it goes on when it is run again. No API is needed.
+    /// The other masters join when they come back, with new disks or old ones, as long as this one is on.
+    Restore(RestoreArgs),
+}
+
+#[derive(Args)]
+pub struct BackupArgs {
+    /// Where the new directory is made
+    #[arg(default_value = "/var/lib/etcd-backup")]
+    dir: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct RestoreArgs {
+    /// Go back to this: a directory that `backup` made, or the snapshot in it [default: this member's own data]
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub async fn run(command: EtcdCommand) -> Result<()> {
+    anyhow::ensure!(nix::unistd::geteuid().is_root(), "only root may: sudo seedling etcd …, on a master");
+    match command {
+        EtcdCommand::Backup(args) => backup(&args).await,
+        EtcdCommand::Restore(args) => restore(&args).await,
+    }
+}
+
+async fn backup(args: &BackupArgs) -> Result<()> {
+    let (path, made) = restore::backup(&Here::read()?, &args.dir).await?;
+    match args.output.output {
+        Format::Json => {
+            let mut object = serde_json::to_value(&made)?;
+            object["path"] = json!(path);
+            // Larger than the numbers of JSON's readers.
+            object["cluster"] = json!(format!("{:x}", made.cluster));
+            object["givenUp"] = made.given_up.iter().map(|id| format!("{id:x}")).collect();
+            println!("{}", serde_json::to_string_pretty(&object)?);
+        }
+        Format::Table => {
+            println!("{}: revision {}, {} KiB", path.display(), made.revision, made.size.div_ceil(1024));
+        }
+    }
+    Ok(())
+}
+
+async fn restore(args: &RestoreArgs) -> Result<()> {
+    let agreed = |question: &str| {
+        eprintln!("{question}");
+        Ok(args.yes || asked()?)
+    };
+    if restore::restore(args.snapshot.as_deref(), agreed, &|text| eprintln!("{text}")).await? {
+        println!(
+            "etcd leads on this master; its API server follows. Now let the other masters come back: kubectl get nodes, clusteroperators"
+        );
+    } else {
+        println!("nothing was done");
+    }
+    Ok(())
+}
+
+fn asked() -> Result<bool> {
+    anyhow::ensure!(
+        std::io::stdin().is_terminal(),
+        "nobody can be asked here: --yes, if that is what you want"
+    );
+    eprint!("Go on? Type yes: ");
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim() == "yes")
+}
