@@ -84,8 +84,8 @@ impl World {
             forgiven: 0,
             burnt: 0,
             writes: 2,
-            crashes: 5,
-            disks: 1,
+            crashes: 6,
+            disks: 2,
         }
     }
     fn is_of(&self, host: usize, cluster: usize) -> bool {
@@ -285,7 +285,7 @@ impl Model for Rules {
 
 const ONE: &str = "one cluster agrees at a time";
 const KEPT: &str = "what was acknowledged is there, or was said to be lost";
-const DEPTH: usize = 14;
+const DEPTH: usize = 18;
 
 #[test]
 fn a_restore_never_makes_two_clusters() {
