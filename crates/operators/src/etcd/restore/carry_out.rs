@@ -104,8 +104,8 @@ impl Member {
     async fn snapshot_of_own_data(&self) -> Result<()> {
         let copy = self.site.scratch().join("copy");
         remove(&copy)?;
-        let (from, to) = (self.site.member(), copy.join("member"));
-        tokio::task::spawn_blocking(move || copy_all(&from, &to)).await??;
+        // Nothing else is to be done here meanwhile.
+        copy_all(&self.site.member(), &copy.join("member"))?;
         if let Err(e) = wal::agree_to_all(&copy.join("member/wal")) {
             tracing::warn!("what is not known to be agreed on is dropped: {e}");
         }
@@ -128,7 +128,7 @@ impl Member {
         etcdutl.args(["--initial-cluster", &format!("{}={}", self.name, self.peer_url)]);
         etcdutl.args(["--bump-revision", BUMP, "--mark-compacted"]);
         succeeded(&program, etcdutl).await?;
-        tokio::task::spawn_blocking(nix::unistd::sync).await?;
+        nix::unistd::sync();
         std::fs::rename(partial, self.site.made())?;
         Ok(sync(&self.site.scratch())?)
     }
