@@ -72,7 +72,10 @@ pub fn renewed(lab: &Lab) -> Result<()> {
         }
         Ok(Some(()))
     })?;
-    let now_shown = self::shown(lab)?;
+    // An API server may be on its way to the next key of Secrets, and show nothing for a moment.
+    let now_shown = wait("every server to show its certificate", Duration::from_secs(180), || {
+        self::shown(lab).map(Some)
+    })?;
     let kept: Vec<_> = shown.iter().filter(|(server, print)| now_shown[*server] == **print).collect();
     ensure!(kept.is_empty(), "still shown: {kept:?}");
     let certificates = shown.len() + files.len() + MASTERS.len();
