@@ -81,7 +81,7 @@ chaos: release ## bring-ups with a strike at every step: docs/reports/chaos.json
 MINUTES ?= 120
 soak: release ## MINUTES (120) of renewals, new revisions and masters on new disks: docs/reports/soak.json
 	$(CARGO) build $(FLAGS) --bin soak
-	$(TARGET)/soak --minutes $(MINUTES) $(if $(REPORT),--report $(REPORT))
+	$(TARGET)/soak --minutes $(MINUTES)
 
 # Not incremental: how the compiler cuts a program into pieces would depend on what was compiled before.
 dist: setup ## a .deb, the payload as one archive, their sums and what they are made of, into target/dist; the same bytes each time
