@@ -74,8 +74,8 @@ prober: release ## RUNS (20) bring-ups beside a client that forgives nothing: do
 	$(CARGO) build $(FLAGS) --bin prober
 	$(TARGET)/prober --runs $(RUNS)
 
-CHAOS ?= --every-step
-chaos: release ## bring-ups with a strike at every step: docs/reports/chaos.json; CHAOS for other flags
+CHAOS ?= --whole
+chaos: release ## bring-ups with each fault at every step, hours of them: docs/reports/chaos.json; CHAOS="--whole --resume" goes on with it
 	$(BINARY) chaos handoff $(CHAOS) --report docs/reports/chaos.json
 
 MINUTES ?= 120

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const POLICY: &str = "apiVersion: v1\nkind: ConfigMap\n\
     metadata: {namespace: openshift-config, name: certificates}\ndata: {kubelet: 5m}\n";
 /// Of some nine thousand. Every API server and every etcd member is stopped once or twice, one after the other. A leader that
-/// stops drops what came to it through another member (ARCHITECTURE.md, "The leader moves"): one was seen on a busy machine.
+/// stops drops what came to it through another member (docs/design/etcd.md, "The leader moves"): one was seen on a busy machine.
 const FAILED_AT_MOST: usize = 3;
 /// Operand, and the directory of its files on a master.
 const OPERANDS: [(&str, &str); 4] = [

@@ -3,7 +3,7 @@
 use crate::Suite;
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, judge, name, run, seedling, wait};
-use seedling_lab::{members, probe};
+use seedling_lab::probe;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub fn checks(suite: &mut Suite, lab: &Lab) {
         Ok(())
     });
     suite.check("etcd_grew_to_four_and_ended_with_three", || members_over_time(lab));
-    suite.check("etcds_members_are_one_cluster", || one_etcd_cluster(lab));
+    suite.check("etcds_members_are_one_cluster", || lab.one_etcd_cluster());
     suite.check("static_pods_run_on_every_master", || {
         for node in ["master-0", "master-1", "master-2"] {
             let files = lab.exec(node, &["ls", "/etc/kubernetes/manifests"])?;
@@ -105,7 +105,8 @@ fn record(lab: &Lab) -> Result<Vec<Value>> {
     Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
 }
 
-/// What the prober saw beside the bring-up: one request may fail, in the moment in which etcd's leader moves (ARCHITECTURE.md).
+/// What the prober saw beside the bring-up: one request may fail, in the moment in which etcd's leader moves
+/// (docs/design/etcd.md).
 pub fn lost_nothing(lab: &Lab) -> Result<()> {
     let report: probe::Report = serde_json::from_slice(&std::fs::read(lab.dir().join("probe.json"))?)?;
     judge::probed(&report, 1)
@@ -194,10 +195,4 @@ fn members_over_time(lab: &Lab) -> Result<()> {
     let before = log.lines().take(removal).filter(|l| l.contains("members: ")).last().unwrap_or_default();
     ensure!(!before.contains("etcd-bootstrap (voter, healthy, leads)"), "the leader was removed: {before}");
     Ok(())
-}
-
-/// Every master's own member is asked for list, term and data.
-pub fn one_etcd_cluster(lab: &Lab) -> Result<()> {
-    let lab = seedling_lab::Labs::from_env().open(&lab.name)?;
-    Ok(tokio::runtime::Runtime::new()?.block_on(members::agree(&lab))?)
 }

@@ -1,6 +1,6 @@
 //! Trouble after the handoff: each master killed and brought back, a revision rolled while its operator is killed.
 
-use crate::{Suite, handoff};
+use crate::Suite;
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, judge, run, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,14 +70,7 @@ fn answers_without(lab: &Lab, node: &str) -> Result<()> {
 
 /// Nodes Ready, operators available, settled and not degraded, one etcd cluster.
 pub fn whole(lab: &Lab) -> Result<()> {
-    whole_within(lab, WHOLE_AGAIN)
-}
-
-pub fn whole_within(lab: &Lab, limit: Duration) -> Result<()> {
-    wait("the cluster to be whole again", limit, || {
-        judge::whole(&lab.items(&["nodes"])?, &lab.items(&["clusteroperators"])?).map(Some)
-    })?;
-    handoff::one_etcd_cluster(lab)
+    lab.whole(WHOLE_AGAIN)
 }
 
 /// Watches the schedulers of all masters: at every moment at least two are ready.

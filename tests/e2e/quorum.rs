@@ -1,6 +1,6 @@
 //! The only other voter dies while the cluster grows: the bootstrap member goes on with its data, and takes it in again.
 
-use crate::{finish, handoff, start};
+use crate::{finish, start};
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, run, wait};
 use std::time::Duration;
@@ -35,5 +35,5 @@ pub fn restored(lab: &Lab) -> Result<()> {
     finish(up)?;
     let nodes = lab.items(&["nodes"])?;
     ensure!(nodes.len() == 1, "{} nodes", nodes.len());
-    handoff::one_etcd_cluster(lab)
+    lab.one_etcd_cluster()
 }

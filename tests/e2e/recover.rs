@@ -1,6 +1,5 @@
 //! Everything is off until all certificates but etcd's have ended; one command on one master brings the cluster back.
 
-use crate::masters::whole_within;
 use crate::{finish, start};
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::judge::MASTERS;
@@ -53,7 +52,7 @@ pub fn recovered(lab: &Lab) -> Result<()> {
     // With lives of minutes some operator rolls out new certificates all the time.
     run(&mut lab.kubectl(&["delete", "configmap", "certificates", "-n", "openshift-config"]))?;
     // Every operand is rolled out twice: with what the command made, and with what lasts.
-    whole_within(lab, Duration::from_secs(600))
+    lab.whole(Duration::from_secs(600))
 }
 
 /// Of all certificates with which a master would start again, but for etcd's.

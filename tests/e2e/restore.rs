@@ -1,7 +1,7 @@
 //! Two of three masters are lost for good: the third goes on alone, and they come back on new disks. Then the cluster goes back to a backup,
 //! and they come back with the disks they had.
 
-use crate::{finish, handoff, start};
+use crate::{finish, start};
 use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, judge, output, run, text, wait};
 use serde_json::Value;
@@ -98,5 +98,5 @@ fn three_voters(lab: &Lab) -> Result<()> {
         ensure!(voters == 3 && list.lines().count() == 3, "{list}");
         judge::whole(&lab.items(&["nodes"])?, &lab.items(&["clusteroperators"])?).map(Some)
     })?;
-    handoff::one_etcd_cluster(lab)
+    lab.one_etcd_cluster()
 }

@@ -1,5 +1,7 @@
 //! What the end-to-end test and the benchmarks share: the program as a user has it, and the lab it grows.
 
+#[cfg(test)]
+mod declared_tests;
 pub mod judge;
 pub mod prober;
 pub mod soak;
@@ -51,6 +53,8 @@ pub fn wait<T>(what: &str, at_most: Duration, mut ask: impl FnMut() -> Result<Op
     }
 }
 
+const STATIC_PODS_RUN: &str = "for pod in etcd kube-apiserver kube-controller-manager kube-scheduler; do test -n \"$(crictl ps -q --name ^$pod$)\" || exit 1; done";
+
 /// A lab by name; removed when dropped.
 pub struct Lab {
     pub name: String,
@@ -82,6 +86,20 @@ impl Lab {
     }
     pub fn status(&self) -> Result<Value> {
         Ok(serde_json::from_str(&run(&mut self.lab(&["status", "-o", "json"]))?)?)
+    }
+    /// Everything is there, also where the API has not yet noticed that something is not: pods run on every master, and its member votes.
+    pub fn whole(&self, within: Duration) -> Result<()> {
+        wait("the cluster to be whole", within, || {
+            for master in judge::MASTERS {
+                self.shell(master, STATIC_PODS_RUN).with_context(|| format!("static pods of {master}"))?;
+            }
+            self.one_etcd_cluster()?;
+            judge::whole(&self.items(&["nodes"])?, &self.items(&["clusteroperators"])?).map(Some)
+        })
+    }
+    pub fn one_etcd_cluster(&self) -> Result<()> {
+        let lab = seedling_lab::Labs::from_env().open(&self.name)?;
+        Ok(tokio::runtime::Runtime::new()?.block_on(seedling_lab::members::agree(&lab))?)
     }
     pub fn dir(&self) -> PathBuf {
         let state = std::env::var_os("SEEDLING_STATE")

@@ -1,10 +1,12 @@
 //! `create`: fetch what a target wants, write it, and take away what went into it. One change, all or nothing.
 
 use crate::given::Given;
-use crate::graph::engine::Engine;
-use crate::graph::{self, KEY_PARAMETERS};
+use crate::graph::{self, engine::Engine};
 use crate::store::{Change, Disk, Folder, Store};
-use crate::{CreateError, Message, Options, Outcome, Target, refresh as renewal, shape, state};
+use crate::{
+    CreateError, Message, Options, Outcome, Target, bootstrap, certificates, nodes, refresh as renewal,
+    shape, state,
+};
 use std::path::Path;
 use time::format_description::well_known::Rfc3339;
 
@@ -53,9 +55,9 @@ pub fn platform(dir: &Path, options: &Options) -> Result<&'static str, CreateErr
 pub fn refresh(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
     let disk = Folder::new(dir);
     let old = state::read(&Store::open(dir, &disk)?)?;
-    let in_place = old.contains_key(&format!("*{}", graph::IN_PLACE));
+    let in_place = old.contains_key(&format!("*{}", bootstrap::IN_PLACE));
     let target = if in_place { Target::SingleNodeIgnitionConfig } else { Target::IgnitionConfigs };
-    if !in_place && !old.contains_key(&format!("*{}", graph::BOOTSTRAP)) {
+    if !in_place && !old.contains_key(&format!("*{}", bootstrap::BOOTSTRAP)) {
         return Err(CreateError::NothingToRefresh(dir.to_path_buf()));
     }
     create_on(&disk, target, dir, &Options { refresh: true, ..options.clone() })
@@ -72,7 +74,7 @@ fn run(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<O
         renewal::renew(&mut old, options.now)?;
     }
     let given = Given::read(store, target, options, &old)?;
-    let mut engine = Engine::new(&given, old);
+    let mut engine = Engine::new(graph::assets(), &given, old);
     engine.messages.extend(given.warnings());
     let wanted = graph::wanted(target);
     wanted.iter().try_for_each(|id| engine.fetch_target(id))?;
@@ -85,13 +87,13 @@ fn run(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<O
         consumed.extend(paths);
     }
     consumed.into_iter().for_each(|path| change.remove(path));
-    if wanted.contains(&graph::NODE_POINTERS) {
+    if wanted.contains(&nodes::NODE_POINTERS) {
         // Of machines that are gone, or of an earlier run that was not open.
         store.nodes()?.iter().for_each(|path| change.remove(path));
     }
     change.write(state::FILE, &state::to_json(&engine.state())?);
-    for id in wanted.iter().filter(|id| **id != KEY_PARAMETERS) {
-        engine.made().files(id)?.iter().for_each(|(path, contents)| change.write(path, contents));
+    for id in wanted.iter().filter(|id| **id != certificates::KEY_PARAMETERS) {
+        engine.files(id)?.iter().for_each(|(path, contents)| change.write(path, contents));
     }
     store.commit(&change)?;
     let dir = dir.display();

@@ -29,6 +29,9 @@ pub enum CreateError {
     Unmarshal { file: String, why: String },
     #[error("tls/{file}: {why}")]
     OwnSigner { file: String, why: String },
+    /// A mistake in this program.
+    #[error("{asset} is made of {need}, and does not declare it")]
+    Undeclared { asset: &'static str, need: &'static str },
     #[error("{0} is not made yet")]
     Missing(&'static str),
     #[error("cannot create the cluster because {0:?} is a UPI platform")]

@@ -1,6 +1,7 @@
 //! A cluster cannot start with certificates of yesterday: the first signers live for a day.
 
 use crate::error::Stale;
+use crate::store::Files;
 use crate::{CreateError, pointer};
 use seedling_ignition::decode;
 use seedling_pki::certificates;
@@ -8,12 +9,13 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Refuses an Ignition config that carries an expired certificate.
-pub fn check(file: &str, ignition: &str, now: OffsetDateTime) -> Result<(), CreateError> {
-    let config = pointer::parse(file, ignition)?;
+/// Refuses Ignition configs that carry an expired certificate.
+pub fn check(files: &Files, now: OffsetDateTime) -> Result<(), CreateError> {
     let mut expired = Vec::new();
-    for (path, pem) in carried(&config) {
-        expired.extend(stale(path.rsplit('/').next().unwrap_or(&path), &pem, now)?);
+    for (file, ignition) in files {
+        for (path, pem) in carried(&pointer::parse(file, ignition)?) {
+            expired.extend(stale(path.rsplit('/').next().unwrap_or(&path), &pem, now)?);
+        }
     }
     if expired.is_empty() { Ok(()) } else { Err(CreateError::Expired(expired)) }
 }

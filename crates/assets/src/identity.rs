@@ -1,14 +1,31 @@
 //! What makes a cluster this one and no other: its IDs and the first password.
 
-use crate::CreateError;
-use crate::graph::{self, engine::Made};
-use crate::store::Files;
+use crate::graph::{Asset, Id, Parents};
+use crate::store::{Files, one};
+use crate::{CreateError, install_config};
 use rand::seq::IndexedRandom;
+
+pub const CLUSTER_ID: Id = "installconfig.ClusterID";
+pub const PASSWORD: Id = "password.KubeadminPassword";
+pub const PASSWORD_SECRET: Id = "openshift.KubeadminPasswordSecret";
+pub const PASSWORD_FILE: &str = "auth/kubeadmin-password";
 
 /// Kubernetes' alphabet for generated names: no vowels, nothing that looks alike.
 const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const INFRA_NAME_LENGTH: usize = 21;
 const BCRYPT_COST: u32 = 10;
+
+pub fn assets() -> Vec<Asset> {
+    vec![
+        Asset::new(CLUSTER_ID, "Cluster ID", &[install_config::ID], |p, _| {
+            Ok(Identity::new(&p.config()?.name).into_files())
+        }),
+        Asset::new(PASSWORD, "Kubeadmin Password", &[], |_, _| Ok(one(PASSWORD_FILE, &password()))),
+        Asset::new(PASSWORD_SECRET, "Kubeadmin Password Secret", &[PASSWORD], |p, _| {
+            Ok(one("hash", &hash(p.file(PASSWORD, PASSWORD_FILE)?)?))
+        }),
+    ]
+}
 
 pub struct Identity {
     pub cluster_id: String,
@@ -16,28 +33,28 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub fn new(cluster_name: &str) -> Self {
+    fn new(cluster_name: &str) -> Self {
         Self {
             cluster_id: uuid::Uuid::new_v4().to_string(),
             infra_id: format!("{}-{}", infra_name(cluster_name), pick(SAFE, 5)),
         }
     }
-    pub fn of(made: &Made) -> Result<Self, CreateError> {
-        let part = |name| made.file(graph::CLUSTER_ID, name).map(str::to_string);
+    pub fn of(made: &Parents) -> Result<Self, CreateError> {
+        let part = |name| made.file(CLUSTER_ID, name).map(str::to_string);
         Ok(Self { cluster_id: part("clusterID")?, infra_id: part("infraID")? })
     }
-    pub fn into_files(self) -> Files {
+    fn into_files(self) -> Files {
         [("clusterID".to_string(), self.cluster_id), ("infraID".to_string(), self.infra_id)].into()
     }
 }
 
 /// As the cluster keeps a password.
-pub fn hash(password: &str) -> Result<String, bcrypt::BcryptError> {
+fn hash(password: &str) -> Result<String, bcrypt::BcryptError> {
     Ok(bcrypt::hash_with_result(password, BCRYPT_COST)?.format_for_version(bcrypt::Version::TwoA))
 }
 
 /// Letters, digits and single dashes, short enough for cloud resource names.
-pub fn infra_name(cluster_name: &str) -> String {
+fn infra_name(cluster_name: &str) -> String {
     let mut name = String::new();
     for c in cluster_name.chars() {
         let c = if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -50,7 +67,7 @@ pub fn infra_name(cluster_name: &str) -> String {
 }
 
 /// Four groups of five characters, without those that are mistaken for each other.
-pub fn password() -> String {
+fn password() -> String {
     const LETTERS: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789";
     [(); 4].map(|()| pick(LETTERS, 5)).join("-")
 }

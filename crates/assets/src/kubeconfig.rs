@@ -1,77 +1,87 @@
 //! Kubeconfigs: one cluster, one user, one context named like the user, everything inline.
 
-use crate::CreateError;
-use crate::graph::{self, Id};
+use crate::certificates::{asset_of, pair};
+use crate::given::Given;
+use crate::graph::{Asset, Id, Parents};
+use crate::store::one;
 use crate::yaml::to_yaml;
+use crate::{CreateError, install_config};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use seedling_pki::CertKey;
-use seedling_types::{ClusterDomain, ports};
+use seedling_types::ports;
 use serde_json::{Value, json};
+
+pub const ADMIN: Id = "kubeconfig.AdminClient";
+pub const INTERNAL: Id = "kubeconfig.AdminInternalClient";
+pub const KUBELET: Id = "kubeconfig.Kubelet";
+pub const LOOPBACK: Id = "kubeconfig.LoopbackClient";
 
 /// The identities that talk to the API during the bootstrap.
 pub struct Row {
     pub id: Id,
-    pub file: &'static str,
-    pub host: Host,
-    pub bundle: &'static str,
-    pub user: &'static str,
-    pub client: &'static str,
+    name: &'static str,
+    file: &'static str,
+    host: Host,
+    bundle: &'static str,
+    user: &'static str,
+    client: &'static str,
 }
 
 #[derive(Clone, Copy)]
-pub enum Host {
+enum Host {
     Api,
     ApiInt,
     Localhost,
 }
 
 const SERVERS: &str = "kube-apiserver-complete-server-ca-bundle";
-const ADMIN: &str = "admin-kubeconfig-client";
 /// What lies in bootstrap.ign is read by whoever sees that file: it ends with the bring-up's day, and the person's own is not in it.
 const BOOTSTRAP_ADMIN: &str = "bootstrap-admin-client";
 
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
-    Row { id: graph::KUBECONFIG_ADMIN, file: "auth/kubeconfig", host: Host::Api, bundle: SERVERS, user: "admin", client: ADMIN },
-    Row { id: graph::KUBECONFIG_INTERNAL, file: "auth/kubeconfig", host: Host::ApiInt, bundle: SERVERS, user: "admin", client: BOOTSTRAP_ADMIN },
-    Row { id: graph::KUBECONFIG_KUBELET, file: "auth/kubeconfig-kubelet", host: Host::ApiInt, bundle: SERVERS, user: "kubelet", client: "kubelet-client" },
-    Row { id: graph::KUBECONFIG_LOOPBACK, file: "auth/kubeconfig-loopback", host: Host::Localhost, bundle: "kube-apiserver-localhost-ca-bundle", user: "loopback", client: BOOTSTRAP_ADMIN },
+    Row { id: ADMIN, name: "Kubeconfig Admin Client", file: "auth/kubeconfig", host: Host::Api, bundle: SERVERS, user: "admin", client: "admin-kubeconfig-client" },
+    Row { id: INTERNAL, name: "Kubeconfig Admin Internal Client", file: "auth/kubeconfig", host: Host::ApiInt, bundle: SERVERS, user: "admin", client: BOOTSTRAP_ADMIN },
+    Row { id: KUBELET, name: "Kubeconfig Kubelet", file: "auth/kubeconfig-kubelet", host: Host::ApiInt, bundle: SERVERS, user: "kubelet", client: "kubelet-client" },
+    Row { id: LOOPBACK, name: "Kubeconfig Admin Client (Loopback)", file: "auth/kubeconfig-loopback", host: Host::Localhost, bundle: "kube-apiserver-localhost-ca-bundle", user: "loopback", client: BOOTSTRAP_ADMIN },
 ];
 
+pub fn assets() -> Vec<Asset> {
+    ROWS.iter().map(Row::asset).collect()
+}
+
 impl Row {
-    pub fn server(&self, domain: &ClusterDomain) -> String {
+    fn asset(&'static self) -> Asset {
+        let needs = [asset_of(self.client), asset_of(self.bundle), install_config::ID];
+        let asset = Asset::new(self.id, self.name, &needs, |p, _| Ok(one(self.file, &self.yaml(p)?)));
+        // The others are in bootstrap.ign only.
+        let lies_there = |given: &Given| self.id == ADMIN && !given.run.options.refresh;
+        asset.loaded(move |given, _| if lies_there(given) { given.file(self.file) } else { Ok(None) })
+    }
+    fn yaml(&self, made: &Parents) -> Result<String, CreateError> {
+        let (config, user) = (made.config()?, self.user);
         let host = match self.host {
-            Host::Api => domain.api(),
-            Host::ApiInt => domain.api_int(),
+            Host::Api => config.domain.api(),
+            Host::ApiInt => config.domain.api_int(),
             Host::Localhost => "localhost".into(),
         };
-        format!("https://{host}:{}", ports::API)
-    }
-}
-
-pub struct Kubeconfig<'a> {
-    pub cluster: &'a str,
-    pub server: String,
-    pub ca: &'a str,
-    pub user: &'a str,
-    pub client: &'a CertKey,
-}
-
-impl Kubeconfig<'_> {
-    pub fn to_yaml(&self) -> Result<String, CreateError> {
         let encode = |pem: &str| STANDARD.encode(pem);
+        let ca = made.file(asset_of(self.bundle), &format!("tls/{}.crt", self.bundle))?;
+        let client = pair(made, self.client)?;
         to_yaml(&json!({
             "clusters": [{
-                "cluster": { "certificate-authority-data": encode(self.ca), "server": self.server },
-                "name": self.cluster,
+                "cluster": {
+                    "certificate-authority-data": encode(ca),
+                    "server": format!("https://{host}:{}", ports::API),
+                },
+                "name": config.name,
             }],
-            "contexts": [{ "context": { "cluster": self.cluster, "user": self.user }, "name": self.user }],
-            "current-context": self.user,
+            "contexts": [{ "context": { "cluster": config.name, "user": user }, "name": user }],
+            "current-context": user,
             "users": [{
-                "name": self.user,
+                "name": user,
                 "user": {
-                    "client-certificate-data": encode(&self.client.cert),
-                    "client-key-data": encode(&self.client.key),
+                    "client-certificate-data": encode(&client.cert),
+                    "client-key-data": encode(&client.key),
                 },
             }],
         }))

@@ -5,6 +5,7 @@
 //! Next: a helper serves the Ignition files to machines.
 
 mod bootstrap;
+mod certificates;
 pub mod config;
 mod create;
 mod error;
@@ -13,13 +14,18 @@ mod given;
 mod graph;
 mod identity;
 mod inspect;
+mod install_config;
+mod keys;
 mod kubeconfig;
 mod machine_config;
-mod make;
 mod manifests;
+mod metadata;
+mod nodes;
 mod overrides;
 mod pointer;
 mod refresh;
+mod release;
+mod roles;
 mod shape;
 mod state;
 mod store;

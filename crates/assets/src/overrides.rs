@@ -1,13 +1,21 @@
 //! The version operator must leave alone what the installer made until bootkube is done: every object of the manifests is
 //! listed as unmanaged in cvo-overrides.yaml, and a patch puts the user's own list back afterwards.
 
+use crate::graph::{Asset, Id};
 use crate::store::Files;
 use crate::yaml::to_yaml;
-use crate::{CreateError, config};
+use crate::{CreateError, config, manifests};
 use serde_json::{Value, json};
 
+pub const ID: Id = "bootstrap.CVOIgnore";
 const FILE: &str = "manifests/cvo-overrides.yaml";
 pub const PATCH: &str = "original_cvo_overrides.patch";
+
+pub fn asset() -> Asset {
+    Asset::new(ID, "CVO Ignore", &[manifests::MANIFESTS, manifests::OPENSHIFT], |p, _| {
+        ignore(p.files(manifests::MANIFESTS)?, p.files(manifests::OPENSHIFT)?)
+    })
+}
 
 /// The longer cvo-overrides.yaml, and the patch that restores it.
 pub fn ignore(manifests: &Files, openshift: &Files) -> Result<Files, CreateError> {

@@ -3,15 +3,15 @@
 //! A signer keeps its key, so that what it signed before stays good; a leaf gets a new one. root-ca and the machine-config
 //! server's certificate are in manifests that a user may have edited, and live for ten years: they are left as they are.
 
-use crate::graph::{self, Id};
+use crate::graph::Id;
 use crate::store::Files;
-use crate::{CreateError, expiry};
+use crate::{CreateError, bootstrap, certificates, expiry, kubeconfig};
 use seedling_pki::{CertKey, table, validity};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
 pub fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<(), CreateError> {
-    let lasting = [graph::ROOT_CA, graph::MACHINE_CONFIG_SERVER];
+    let lasting = [certificates::ROOT_CA, certificates::MACHINE_CONFIG_SERVER];
     for signer in table::SIGNERS.iter().filter(|s| !lasting.contains(&s.asset)) {
         let [cert, key] = ["crt", "key"].map(|end| format!("tls/{}.{end}", signer.file));
         let Some(files) = state.get_mut(&member(signer.asset)) else { continue };
@@ -25,14 +25,8 @@ pub fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result
     }
     let leaves = table::LEAVES.iter().map(|leaf| leaf.asset).filter(|id| !lasting.contains(id));
     let bundles = table::BUNDLES.iter().map(|bundle| bundle.asset);
-    let made_of_them = [
-        graph::KUBECONFIG_ADMIN,
-        graph::KUBECONFIG_INTERNAL,
-        graph::KUBECONFIG_KUBELET,
-        graph::KUBECONFIG_LOOPBACK,
-        graph::BOOTSTRAP,
-        graph::IN_PLACE,
-    ];
+    let made_of_them =
+        kubeconfig::ROWS.iter().map(|row| row.id).chain([bootstrap::BOOTSTRAP, bootstrap::IN_PLACE]);
     for id in leaves.chain(bundles).chain(made_of_them) {
         state.remove(&member(id));
     }

@@ -437,13 +437,10 @@ fn own_signers_are_used_when_asked_for_and_stay() {
     assets.create(IgnitionConfigs).expect("without asking, tls/ is ignored");
 }
 
-fn table() -> std::collections::BTreeMap<String, seedling_pki::CertKey> {
-    use seedling_pki::table::{Cluster, make_all};
-    let domain = seedling_types::ClusterDomain::new("x", "y");
-    let cluster = Cluster { domain: &domain, service_address: [172, 30, 0, 1].into(), api_vips: &[] };
-    let mut made = Default::default();
-    make_all(&mut made, &cluster, Default::default(), common::NOW).unwrap();
-    made
+/// Signers of another cluster.
+fn table() -> std::collections::BTreeMap<&'static str, seedling_pki::CertKey> {
+    let signers = seedling_pki::table::SIGNERS.iter();
+    signers.map(|signer| (signer.file, signer.make(Default::default(), common::NOW).unwrap())).collect()
 }
 
 /// Every edge of ours between assets that upstream has is upstream's, but for those that say why.

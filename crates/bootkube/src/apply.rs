@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use futures::{StreamExt, stream};
 use kube::Client;
-use seedling_cluster::{create_if_missing, describe};
+use seedling_cluster::manifest::{create_if_missing, describe};
 use seedling_steps::{Condition, Probe, wait_for};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use crate::Context;
 use anyhow::Result;
+use seedling_api::{KubeApiServer, StaticPodOperator, config_map};
 use seedling_cluster::{create_if_missing, get};
 use seedling_steps::{Condition, Probe, Recorder, wait_for, write_atomic};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,19 +59,13 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
 
 async fn report(client: &kube::Client, replicas: u32) -> Result<Option<String>> {
     if replicas >= 3 {
-        let server = get(client, "operator.openshift.io/v1", "KubeAPIServer", None, "cluster").await?;
-        let nodes = server.and_then(|s| s.pointer("/status/nodeStatuses").and_then(Value::as_array).cloned());
-        let ready = nodes
-            .unwrap_or_default()
-            .iter()
-            .filter(|n| n["currentRevision"].as_i64().unwrap_or(0) > 0)
-            .count();
+        let servers = get::<KubeApiServer>(client, None, "cluster").await?;
+        let ready = servers.map_or(0, |servers| servers.status().at_a_revision());
         if ready < 2 {
             return Ok(Some(format!("kube-apiserver runs on {ready} of 2 masters")));
         }
     }
-    let complete = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"namespace": "kube-system", "name": "bootstrap"}, "data": {"status": "complete"}});
-    create_if_missing(client, &complete).await?;
+    let data = [("status".to_string(), "complete".to_string())].into();
+    create_if_missing(client, &config_map("kube-system", "bootstrap", data)).await?;
     Ok(None)
 }

@@ -1,9 +1,10 @@
 //! The binary `seedling`: parse, dispatch, exit code. One thin file a command; the logic is in the other crates.
 
 mod commands;
+mod groups;
 mod usage;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
     kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
@@ -24,61 +25,61 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make the files a cluster starts from
+    /// Make the files a cluster is installed from: manifests, Ignition configs, kubeconfig
     #[command(subcommand)]
     Create(create::CreateCommand),
-    /// Describe a field of the install-config
+    /// Describe a field of install-config.yaml: type, default, allowed values
     Explain(explain::ExplainArgs),
-    /// Write an install-config to start from, with a comment for every field
+    /// Write an install-config.yaml to start from, with a comment on every field
     Init(init::InitArgs),
-    /// Show how long certificates last, and renew those of an asset directory or of a running cluster
+    /// Show when certificates expire, renew them, or recover a cluster whose certificates have expired
     #[command(subcommand)]
     Certs(certs::CertsCommand),
-    /// On a master: keep etcd's data, go back to what was kept, or go on when the other masters are lost
+    /// On a master: back up etcd, restore a backup, or continue after the other masters are lost
     #[command(subcommand)]
     Etcd(etcd::EtcdCommand),
-    /// Refused: what `create` makes is in its directory, and no cloud's machines are ours
-    #[command(subcommand)]
+    /// Not supported: `create` makes nothing outside of its directory; for openshift-install's callers
+    #[command(subcommand, hide = true)]
     Destroy(destroy::DestroyCommand),
-    /// Fetch what explains a failed bring-up
-    #[command(subcommand)]
+    /// Not supported yet: run installer-gather.sh on the bootstrap machine; for openshift-install's callers
+    #[command(subcommand, hide = true)]
     Gather(gather::GatherCommand),
-    /// Print what a shell needs to complete this program's commands
+    /// Print a completion script for your shell
     Completion(completion::CompletionArgs),
-    /// Print what each asset is made of, in the language of Graphviz
+    /// Print the graph of assets: which file is made from which, for Graphviz
     Graph,
-    /// Build the payload, take it in as one file, or show what is in it
+    /// Build the release (images, node software, manifests), load it from a file, or list its contents
     #[command(subcommand)]
     Release(release::ReleaseCommand),
-    /// Grow clusters on this machine, in containers and network namespaces of their own
+    /// Run whole clusters on this machine: machines are containers in network namespaces of their own
     #[command(subcommand)]
     Lab(lab::LabCommand),
-    /// Wait until a cluster has grown
+    /// Wait until a cluster's bootstrap or installation is complete
     #[command(subcommand)]
     WaitFor(wait_for::WaitForCommand),
-    /// Write and read through the load balancer without retries, and report what failed or was lost
+    /// Write to and read from the API without retries, and report failed requests and lost writes
     Probe(probe::ProbeArgs),
-    /// Strike processes and machines while clusters grow, and see whether anything is lost
+    /// Break processes, machines, networks and disks while clusters are installed, and check that nothing is lost
     #[command(subcommand)]
     Chaos(chaos::ChaosCommand),
-    /// Show where the time of a lab's bring-up went, with the critical path marked
+    /// Show how long each step of a lab's installation took, with the critical path marked
     Timeline(timeline::TimelineArgs),
-    /// List certificate signing requests: who asked for what, what became of it, and why
+    /// List certificate signing requests: who asked, whether it was approved, and why
     Csr(csr::CsrArgs),
-    /// Let a machine that was installed anew into the cluster again, or look at what was done on this one
+    /// Let a reinstalled machine join again, or show the journal of this machine
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
-    /// The payload's own kubectl on a lab's kubeconfig
+    /// Run the release's kubectl with a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),
-    /// Serve what machines boot from: DHCP, DNS, HTTP, load balancer, registry
+    /// Run the servers machines boot from: DHCP, DNS, HTTP, registry, load balancer
     #[command(subcommand)]
     Helper(helper::HelperCommand),
-    /// Show the version of this program and of its payload
+    /// Show the version of this program and of its release
     Version(version::VersionArgs),
-    /// Write the package, the payload archive, their sums and what they are made of (in a checkout)
+    /// Write the Debian package, the release archive, their checksums and their SPDX document (in a checkout)
     #[command(hide = true)]
     Dist(dist::DistArgs),
-    /// Write the generated pages of the book
+    /// Write the generated pages of the documentation
     #[command(hide = true)]
     Docs(docs::DocsArgs),
     #[command(flatten)]
@@ -90,7 +91,7 @@ enum Command {
 
 fn main() -> ExitCode {
     end_quietly_when_nobody_reads();
-    let cli = match Cli::try_parse_from(usage::arguments(std::env::args_os())) {
+    let cli = match parse(usage::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return usage::refuse(&error),
     };
@@ -139,6 +140,13 @@ fn main() -> ExitCode {
     // What still waits for a blocking read must not hold the end up.
     runtime.shutdown_background();
     ended.unwrap_or_else(|e| failed(&e))
+}
+
+/// As `Parser::try_parse_from`, with help in groups.
+fn parse(arguments: Vec<std::ffi::OsString>) -> Result<Cli, clap::Error> {
+    let mut command = groups::grouped(Cli::command());
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// `seedling … | head`: the reader has what it wanted. Writing on fails, and `println!` knows only panic.

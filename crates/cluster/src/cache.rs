@@ -1,9 +1,10 @@
 //! Objects read again and again, from watches instead of requests.
 
 use crate::follow::{Followed, Selection, follow_and_wake};
+use crate::objects::Kind;
 use crate::{ClusterError, apply};
 use kube::Client;
-use serde_json::Value;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,12 +20,12 @@ pub struct Cache {
     pub client: Client,
     /// Namespaces whose Secrets are all the process's own.
     own: Arc<[&'static str]>,
-    followed: Arc<Mutex<BTreeMap<Key, Arc<Followed>>>>,
+    followed: Arc<Mutex<BTreeMap<Key, Arc<dyn Any + Send + Sync>>>>,
     changed: Arc<Notify>,
 }
 
-/// Kind, namespace, and the name of an object that is watched alone.
-type Key = (&'static str, String, String);
+/// Kind, namespace, and the name of an object that is watched alone. What is kept under it is a `Followed` of that kind.
+type Key = (TypeId, String, String);
 
 impl Cache {
     pub fn new(client: &Client) -> Self {
@@ -36,47 +37,42 @@ impl Cache {
         Self { client: client.clone(), own: own.into(), followed: Arc::default(), changed: Arc::default() }
     }
 
-    pub async fn get(
+    pub async fn get<K: Kind>(
         &self,
-        api_version: &'static str,
-        kind: &'static str,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Value>, ClusterError> {
-        let followed = self.synced(api_version, kind, namespace, name).await?;
+    ) -> Result<Option<Arc<K>>, ClusterError> {
+        let followed = self.synced::<K>(namespace, name).await?;
         let key = namespace.map(|ns| format!("{ns}/{name}")).unwrap_or_else(|| name.into());
         let found = followed.state.borrow().objects.get(&key).cloned();
         Ok(found)
     }
 
     /// All of a kind in a namespace.
-    pub async fn list(
-        &self,
-        api_version: &'static str,
-        kind: &'static str,
-        namespace: &str,
-    ) -> Result<Vec<Value>, ClusterError> {
-        let followed = self.synced(api_version, kind, Some(namespace), "").await?;
+    pub async fn list<K: Kind>(&self, namespace: &str) -> Result<Vec<Arc<K>>, ClusterError> {
+        let followed = self.synced::<K>(Some(namespace), "").await?;
         let found = followed.state.borrow().objects.values().cloned().collect();
         Ok(found)
     }
 
     /// Server-side apply; what was written is known here at once, not only when the watch tells.
-    pub async fn apply(&self, manager: &str, object: &Value) -> Result<Value, ClusterError> {
+    pub async fn apply<K: Kind>(&self, manager: &str, object: &K) -> Result<K, ClusterError> {
         let live = apply(&self.client, manager, object).await?;
         self.put(&live);
         Ok(live)
     }
 
-    pub fn put(&self, live: &Value) {
-        let field = |path: &str| live.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let (kind, namespace, name) = (field("/kind"), field("/metadata/namespace"), field("/metadata/name"));
+    pub fn put<K: Kind>(&self, live: &K) {
+        let of = |field: &Option<String>| field.clone().unwrap_or_default();
+        let (namespace, name) = (of(&live.meta().namespace), of(&live.meta().name));
         let followed = self.followed.lock().unwrap_or_else(|e| e.into_inner());
-        let mine = followed
-            .iter()
-            .filter(|((k, ns, one), _)| *k == kind && ns == namespace && (one.is_empty() || one == name));
+        let mine = followed.iter().filter(|((kind, ns, one), _)| {
+            *kind == TypeId::of::<K>() && *ns == namespace && (one.is_empty() || *one == name)
+        });
         for (_, followed) in mine {
-            followed.put(live.clone());
+            if let Some(followed) = followed.downcast_ref::<Followed<K>>() {
+                followed.put(live.clone());
+            }
         }
     }
 
@@ -85,43 +81,35 @@ impl Cache {
         let _ = tokio::time::timeout(at_most, self.changed.notified()).await;
     }
 
-    async fn synced(
+    async fn synced<K: Kind>(
         &self,
-        api_version: &'static str,
-        kind: &'static str,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Arc<Followed>, ClusterError> {
-        let followed = self.follow(api_version, kind, namespace, name);
+    ) -> Result<Arc<Followed<K>>, ClusterError> {
+        let followed = self.follow::<K>(namespace, name);
         let mut state = followed.state.clone();
         let synced = tokio::time::timeout(PATIENCE, state.wait_for(|s| s.synced)).await;
         if !matches!(synced, Ok(Ok(_))) {
             let error = followed.now().error.unwrap_or_else(|| "no answer".into());
-            return Err(ClusterError::NotHeard { kind: kind.into(), error });
+            return Err(ClusterError::NotHeard { kind: K::kind(&()).into(), error });
         }
         Ok(followed)
     }
 
-    fn follow(
-        &self,
-        api_version: &'static str,
-        kind: &'static str,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Arc<Followed> {
-        let one = if alone(&self.own, kind, namespace) { name } else { "" };
-        let key = (kind, namespace.unwrap_or_default().to_string(), one.to_string());
+    fn follow<K: Kind>(&self, namespace: Option<&str>, name: &str) -> Arc<Followed<K>> {
+        let one = if alone(&self.own, &K::kind(&()), namespace) { name } else { "" };
+        let key = (TypeId::of::<K>(), namespace.unwrap_or_default().to_string(), one.to_string());
         let mut followed = self.followed.lock().unwrap_or_else(|e| e.into_inner());
-        let start = || {
-            let selection = match (one, namespace) {
-                ("", Some(ns)) => {
-                    Selection { namespace: Some(ns.into()), ..Selection::all(api_version, kind) }
-                }
-                _ => Selection::one(api_version, kind, namespace, name),
-            };
-            Arc::new(follow_and_wake(&self.client, selection, self.changed.clone()))
+        if let Some(known) = followed.get(&key).and_then(|known| known.clone().downcast().ok()) {
+            return known;
+        }
+        let selection = match (one, namespace) {
+            ("", Some(ns)) => Selection::within(ns),
+            _ => Selection::one(namespace, name),
         };
-        followed.entry(key).or_insert_with(start).clone()
+        let new = Arc::new(follow_and_wake(&self.client, selection, self.changed.clone()));
+        followed.insert(key, new.clone());
+        new
     }
 }
 

@@ -1,11 +1,11 @@
 //! Objects of a kind, kept current by a watch that survives restarts and hand-overs of the API server.
 
+use crate::objects::{Kind, api, typed};
 use crate::overload::chance;
-use crate::{ClusterError, api};
 use futures::StreamExt;
+use kube::Client;
+use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher::{Config, Error, Event, watcher};
-use kube::{Client, ResourceExt};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,72 +24,86 @@ const GONE: u16 = 410;
 const IN_A_ROW: u32 = 3;
 
 /// What the watch knows.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+#[derive(Clone, Debug)]
+pub struct Snapshot<K> {
     /// False until the first list was complete.
     pub synced: bool,
     /// By `namespace/name`, or `name` for cluster-scoped objects.
-    pub objects: BTreeMap<String, Value>,
+    pub objects: BTreeMap<String, Arc<K>>,
     /// Why nothing new is heard at the moment.
     pub error: Option<String>,
     /// How often it failed in a row, and when last.
     failures: Option<(u32, Instant)>,
 }
 
+impl<K> Default for Snapshot<K> {
+    fn default() -> Self {
+        Self { synced: false, objects: BTreeMap::new(), error: None, failures: None }
+    }
+}
+
 /// Which objects to follow.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    pub api_version: &'static str,
-    pub kind: &'static str,
+#[derive(Clone, Debug)]
+pub struct Selection<K> {
     pub namespace: Option<String>,
     /// E.g. `metadata.name=bootstrap`.
     pub fields: Option<String>,
     /// How many are listed at once, where others than ourselves make them.
     pub page: Option<u32>,
     /// What is not needed of an object is left out before it is kept.
-    pub shorten: Option<fn(&mut Value)>,
+    pub shorten: Option<fn(&mut K)>,
 }
 
-impl Selection {
-    pub fn all(api_version: &'static str, kind: &'static str) -> Self {
-        Self { api_version, kind, ..Self::default() }
+impl<K> Selection<K> {
+    pub fn all() -> Self {
+        Self { namespace: None, fields: None, page: None, shorten: None }
     }
-    pub fn one(api_version: &'static str, kind: &'static str, namespace: Option<&str>, name: &str) -> Self {
+    pub fn within(namespace: &str) -> Self {
+        Self { namespace: Some(namespace.into()), ..Self::all() }
+    }
+    pub fn one(namespace: Option<&str>, name: &str) -> Self {
         let fields = Some(format!("metadata.name={name}"));
-        Self { api_version, kind, namespace: namespace.map(Into::into), fields, ..Self::default() }
+        Self { namespace: namespace.map(Into::into), fields, ..Self::all() }
     }
 }
 
 /// Ends its watch when dropped.
-pub struct Followed {
-    pub state: watch::Receiver<Snapshot>,
-    sender: watch::Sender<Snapshot>,
+pub struct Followed<K> {
+    pub state: watch::Receiver<Snapshot<K>>,
+    sender: watch::Sender<Snapshot<K>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for Followed {
+impl<K> Drop for Followed<K> {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Followed {
+impl<K: Kind> Followed<K> {
     /// The next state; at once if there is one not yet seen.
-    pub async fn next(&mut self) -> Snapshot {
+    pub async fn next(&mut self) -> Snapshot<K> {
         // The sender lives as long as self.
         let _ = self.state.changed().await;
         self.state.borrow_and_update().clone()
     }
-    pub fn now(&self) -> Snapshot {
+    pub fn now(&self) -> Snapshot<K> {
         self.state.borrow().clone()
     }
+    /// The only one there is, or may be.
+    pub fn one(&self) -> Option<Arc<K>> {
+        self.state.borrow().one()
+    }
     /// An object just written, known before the watch tells.
-    pub(crate) fn put(&self, object: Value) {
+    pub(crate) fn put(&self, object: K) {
         self.sender.send_if_modified(|s| s.insert(object));
     }
 }
 
-impl Snapshot {
+impl<K> Snapshot<K> {
+    pub fn one(&self) -> Option<Arc<K>> {
+        self.objects.values().next().cloned()
+    }
     /// Why nothing has been heard for a while: it fails, and fails again.
     pub fn deaf(&self, now: Instant) -> Option<&str> {
         let (times, last) = self.failures?;
@@ -102,91 +116,119 @@ impl Snapshot {
         self.failures = Some((before.map_or(0, |(times, _)| times) + 1, now));
         self.error.replace(error.clone()) != Some(error)
     }
+}
+
+impl<K: Kind> Snapshot<K> {
     /// Events come late: an older state never replaces a newer one.
-    fn insert(&mut self, object: Value) -> bool {
+    fn insert(&mut self, object: K) -> bool {
         let key = key(&object);
-        let newer = self.objects.get(&key).is_none_or(|known| version(known) < version(&object));
+        let newer = self.objects.get(&key).is_none_or(|known| version(&**known) < version(&object));
         if newer {
-            self.objects.insert(key, object);
+            self.objects.insert(key, Arc::new(object));
         }
         newer
     }
-    fn remove(&mut self, object: &Value) -> bool {
+    fn remove(&mut self, object: &K) -> bool {
         let key = key(object);
-        let newer = self.objects.get(&key).is_some_and(|known| version(known) <= version(object));
+        let newer = self.objects.get(&key).is_some_and(|known| version(&**known) <= version(object));
         newer && self.objects.remove(&key).is_some()
     }
 }
 
-fn key(object: &Value) -> String {
-    let field = |path: &str| object.pointer(path).and_then(Value::as_str);
-    let name = field("/metadata/name").unwrap_or_default();
-    field("/metadata/namespace").map(|ns| format!("{ns}/{name}")).unwrap_or_else(|| name.into())
+fn key<K: Kind>(object: &K) -> String {
+    let meta = object.meta();
+    let name = meta.name.clone().unwrap_or_default();
+    meta.namespace.as_ref().map(|ns| format!("{ns}/{name}")).unwrap_or(name)
 }
 
-fn version(object: &Value) -> u64 {
-    object["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok()).unwrap_or(0)
+fn version<K: Kind>(object: &K) -> u64 {
+    object.meta().resource_version.as_ref().and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
-pub fn follow(client: &Client, selection: Selection) -> Followed {
+pub fn follow<K: Kind>(client: &Client, selection: Selection<K>) -> Followed<K> {
     follow_and_wake(client, selection, Arc::default())
 }
 
 /// Also wakes who waits for one of many.
-pub(crate) fn follow_and_wake(client: &Client, selection: Selection, wake: Arc<Notify>) -> Followed {
+pub(crate) fn follow_and_wake<K: Kind>(
+    client: &Client,
+    selection: Selection<K>,
+    wake: Arc<Notify>,
+) -> Followed<K> {
     let (sender, state) = watch::channel(Snapshot::default());
     let task = tokio::spawn(run(client.clone(), selection, sender.clone(), wake));
     Followed { state, sender, task }
 }
 
-async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapshot>, wake: Arc<Notify>) {
-    let failed = |error: String| sender.send_if_modified(|s| s.failed(error, Instant::now()));
-    let mut errors = Errors::default();
-    let api = loop {
-        match api(&client, selection.api_version, selection.kind, selection.namespace.as_deref()).await {
-            Ok(api) => break api,
-            Err(e) => {
-                failed(e.to_string());
-                tokio::time::sleep(errors.pause(e.status_code(), chance())).await;
-            }
-        }
-    };
+async fn run<K: Kind>(
+    client: Client,
+    selection: Selection<K>,
+    sender: watch::Sender<Snapshot<K>>,
+    wake: Arc<Notify>,
+) {
+    let api = api::<K>(&client, selection.namespace.as_deref());
     let mut config = Config { field_selector: selection.fields.clone(), ..Config::default() };
     config.page_size = selection.page.or(config.page_size);
-    let value = |object| {
-        let mut value = value(object)?;
-        if let Some(shorten) = selection.shorten {
-            shorten(&mut value);
+    // One that is not as its kind says hides no other.
+    let kept = |object: DynamicObject| match typed::<K>(object) {
+        Ok(mut object) => {
+            if let Some(shorten) = selection.shorten {
+                shorten(&mut object);
+            }
+            Some(object)
         }
-        Ok::<_, ClusterError>(value)
+        Err(e) => {
+            tracing::warn!("{e}");
+            None
+        }
     };
-    let watch = || watcher(api.clone(), config.clone()).boxed();
-    let mut events = watch();
     // A new list replaces what was known only once it is complete.
     let mut listing = BTreeMap::new();
-    while let Some(event) = events.next().await {
+    let tell = |event: Told| {
         match event {
             Ok(Event::Init) => listing.clear(),
             Ok(Event::InitApply(object)) => {
-                let Ok(object) = value(object) else { continue };
-                listing.insert(key(&object), object);
+                if let Some(object) = kept(object) {
+                    listing.insert(key(&object), Arc::new(object));
+                }
             }
             Ok(Event::InitDone) => sender.send_modify(|s| {
                 *s = Snapshot { synced: true, objects: std::mem::take(&mut listing), ..Snapshot::default() };
             }),
             Ok(Event::Apply(object)) => {
-                let Ok(object) = value(object) else { continue };
+                let object = kept(object);
                 sender.send_if_modified(|s| {
                     s.failures = None;
-                    s.error.take().is_some() | s.insert(object)
+                    s.error.take().is_some() | object.is_some_and(|object| s.insert(object))
                 });
             }
             Ok(Event::Delete(object)) => {
-                let Ok(object) = value(object) else { continue };
-                sender.send_if_modified(|s| s.remove(&object));
+                if let Some(object) = kept(object) {
+                    sender.send_if_modified(|s| s.remove(&object));
+                }
             }
+            Err(why) => {
+                sender.send_if_modified(|s| s.failed(why, Instant::now()));
+            }
+        }
+        wake.notify_one();
+    };
+    watch_for_ever(api, config, Box::new(tell)).await;
+}
+
+/// Or why nothing is heard.
+type Told = Result<Event<DynamicObject>, String>;
+
+/// The same for every kind.
+async fn watch_for_ever(api: Api<DynamicObject>, config: Config, mut tell: Box<dyn FnMut(Told) + Send + '_>) {
+    let mut errors = Errors::default();
+    let watch = || watcher(api.clone(), config.clone()).boxed();
+    let mut events = watch();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => tell(Ok(event)),
             Err(e) => {
-                failed(e.to_string());
+                tell(Err(e.to_string()));
                 tokio::time::sleep(errors.pause(status(&e), chance())).await;
                 // It would ask for the same past for ever.
                 if matches!(&e, Error::WatchStartFailed(_)) && status(&e) == Some(GONE) {
@@ -194,7 +236,6 @@ async fn run(client: Client, selection: Selection, sender: watch::Sender<Snapsho
                 }
             }
         }
-        wake.notify_one();
     }
 }
 
@@ -229,21 +270,16 @@ impl Errors {
     }
 }
 
-fn value(object: kube::api::DynamicObject) -> Result<Value, ClusterError> {
-    let name = object.name_any();
-    serde_json::to_value(object).map_err(|_| ClusterError::Malformed(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use seedling_api::{ConfigMap, ObjectMeta, named_in};
 
     #[test]
     fn a_watch_that_fails_again_and_again_is_deaf() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut snapshot = Snapshot { synced: true, ..Snapshot::default() };
+        let mut snapshot = Snapshot::<ConfigMap> { synced: true, ..Snapshot::default() };
         assert_eq!(snapshot.deaf(at(0)), None);
         assert!(snapshot.failed("forbidden".into(), at(0)));
         assert!(!snapshot.failed("forbidden".into(), at(5)), "the same error is no news");
@@ -268,14 +304,16 @@ mod tests {
 
     #[test]
     fn late_news_do_not_undo_newer_ones() {
-        let object =
-            |version: &str| json!({"metadata": {"namespace": "ns", "name": "a", "resourceVersion": version}});
+        let object = |version: &str| ConfigMap {
+            metadata: ObjectMeta { resource_version: Some(version.into()), ..named_in("ns", "a") },
+            ..ConfigMap::default()
+        };
         let mut snapshot = Snapshot::default();
         assert!(snapshot.insert(object("9")));
         assert!(!snapshot.insert(object("8")));
         assert!(!snapshot.remove(&object("8")));
         assert!(snapshot.insert(object("10")));
-        assert_eq!(snapshot.objects["ns/a"]["metadata"]["resourceVersion"], "10");
+        assert_eq!(snapshot.objects["ns/a"].metadata.resource_version.as_deref(), Some("10"));
         assert!(snapshot.remove(&object("11")));
         assert!(snapshot.objects.is_empty());
     }

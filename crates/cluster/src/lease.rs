@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use observed::{Observed, Verdict, holder, renewed};
-use serde_json::json;
+use seedling_api::named_in;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -61,7 +61,7 @@ pub async fn lead(
     identity: &str,
 ) -> Result<Leadership, ClusterError> {
     let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let empty = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": namespace, "name": name}});
+    let empty = Lease { metadata: named_in(namespace, name), ..Lease::default() };
     within(&format!("creating Lease {name}"), create_if_missing(&client, &empty)).await?;
     let (mut announced, mut seen) = (false, None);
     let (begun, transitions) = loop {

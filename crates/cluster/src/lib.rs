@@ -1,12 +1,14 @@
 //! Access to Kubernetes and etcd: connect, apply, report, lead.
 //!
-//! In: a kubeconfig or a service account; objects as JSON values. Out: the cluster changed, or an error that names the object.
+//! In: a kubeconfig or a service account; objects as their types, manifests as JSON values. Out: the cluster changed, or an error that
+//! names the object.
 
 mod cache;
 mod connect;
 pub mod etcd;
 pub mod follow;
 pub mod lease;
+pub mod manifest;
 mod objects;
 pub mod operator_status;
 mod overload;
@@ -21,7 +23,9 @@ pub use cache::Cache;
 pub use connect::{
     Resent, connect, connect_here, connect_in_cluster_with, connect_without_retries, connect_yaml,
 };
-pub use objects::{api, apply, create_if_missing, delete, delete_seen, describe, get, list, patch_status};
+pub use objects::{
+    Kind, apply, apply_status, create_if_missing, delete, delete_seen, delete_this, describe, get, list,
+};
 pub use token::token_of;
 
 use thiserror::Error;
@@ -34,6 +38,8 @@ pub enum ClusterError {
     Api { what: String, source: Box<kube::Error> },
     #[error("{0}: not an object with apiVersion, kind and metadata.name")]
     Malformed(String),
+    #[error("{what} is not as its kind says: {why}")]
+    NotOfItsKind { what: String, why: String },
     #[error("the API serves no {kind} in {api_version} yet")]
     NoMapping { api_version: String, kind: String },
     #[error("watching {kind}: {error}")]

@@ -1,195 +1,141 @@
-//! Objects as JSON values: applied, created, read, without generated types.
+//! Objects of kinds that we know: read, applied, created and deleted as their types.
 
 use crate::ClusterError;
-use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
-};
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::discovery::{Scope, oneshot};
-use kube::{Client, ResourceExt};
-use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
 
-type Mapping = (ApiResource, Scope);
-static MAPPINGS: LazyLock<Mutex<HashMap<(String, String), Mapping>>> = LazyLock::new(Mutex::default);
+/// A kind that says of itself what it is called.
+pub trait Kind:
+    Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+impl<K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static>
+    Kind for K
+{
+}
+
+/// One type of API for all kinds: what is asked, and how a watch goes on, is compiled once and not for each.
+pub(crate) fn api<K: Kind>(client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+    let resource = ApiResource::erase::<K>(&());
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+pub(crate) fn typed<K: Kind>(object: DynamicObject) -> Result<K, ClusterError> {
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let value = serde_json::to_value(object).and_then(serde_json::from_value);
+    value.map_err(|e| ClusterError::NotOfItsKind {
+        what: format!("{} {name}", K::kind(&())),
+        why: e.to_string(),
+    })
+}
 
 /// `Kind namespace/name`, for messages.
-pub fn describe(object: &Value) -> String {
-    let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    match field("/metadata/namespace") {
-        "" => format!("{} {}", field("/kind"), field("/metadata/name")),
-        namespace => format!("{} {namespace}/{}", field("/kind"), field("/metadata/name")),
+pub fn describe<K: Kind>(object: &K) -> String {
+    let meta = object.meta();
+    let name = meta.name.as_deref().unwrap_or_default();
+    match &meta.namespace {
+        Some(namespace) => format!("{} {namespace}/{name}", K::kind(&())),
+        None => format!("{} {name}", K::kind(&())),
     }
 }
 
-/// An untyped API; the REST mapping is asked for once.
-pub async fn api(
-    client: &Client,
-    api_version: &str,
-    kind: &str,
-    namespace: Option<&str>,
-) -> Result<Api<DynamicObject>, ClusterError> {
-    let (resource, scope) = mapping(client, api_version, kind).await?;
-    Ok(match (scope, namespace) {
-        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
-        (Scope::Namespaced, None) => Api::all_with(client.clone(), &resource),
-        (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
-    })
-}
-
-async fn mapping(client: &Client, api_version: &str, kind: &str) -> Result<Mapping, ClusterError> {
-    let key = (api_version.to_string(), kind.to_string());
-    if let Some(found) = MAPPINGS.lock().unwrap_or_else(|e| e.into_inner()).get(&key) {
-        return Ok(found.clone());
-    }
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let gvk = GroupVersionKind::gvk(group, version, kind);
-    let missing = || ClusterError::NoMapping { api_version: api_version.into(), kind: kind.into() };
-    let (resource, capabilities) = match oneshot::pinned_kind(client, &gvk).await {
-        Ok(found) => found,
-        Err(kube::Error::Api(status)) if status.code == 404 => return Err(missing()),
-        Err(kube::Error::Discovery(_)) => return Err(missing()),
-        Err(e) => return Err(failed(format!("asking for the kinds of {api_version}"), e)),
-    };
-    let found = (resource, capabilities.scope);
-    MAPPINGS.lock().unwrap_or_else(|e| e.into_inner()).insert(key, found.clone());
-    Ok(found)
-}
-
-struct Parts<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    namespace: Option<&'a str>,
-    name: &'a str,
-}
-
-fn parts(object: &Value) -> Result<Parts<'_>, ClusterError> {
-    let field = |path: &str| object.pointer(path).and_then(Value::as_str).filter(|s| !s.is_empty());
-    let malformed = || ClusterError::Malformed(describe(object));
-    Ok(Parts {
-        api_version: field("/apiVersion").ok_or_else(malformed)?,
-        kind: field("/kind").ok_or_else(malformed)?,
-        namespace: field("/metadata/namespace"),
-        name: field("/metadata/name").ok_or_else(malformed)?,
-    })
+fn name_of<K: Kind>(object: &K) -> Result<&str, ClusterError> {
+    object.meta().name.as_deref().ok_or_else(|| ClusterError::Malformed(describe(object)))
 }
 
 /// Server-side apply: creates or updates; we own what we set.
-pub async fn apply(client: &Client, manager: &str, object: &Value) -> Result<Value, ClusterError> {
-    let p = parts(object)?;
-    let api = api(client, p.api_version, p.kind, p.namespace).await?;
+pub async fn apply<K: Kind>(client: &Client, manager: &str, object: &K) -> Result<K, ClusterError> {
+    let api = api::<K>(client, object.meta().namespace.as_deref());
     let params = PatchParams::apply(manager).force();
-    let applied = api.patch(p.name, &params, &Patch::Apply(object)).await;
-    value(applied.map_err(|e| failed(format!("applying {}", describe(object)), e))?)
+    let applied = api.patch(name_of(object)?, &params, &Patch::Apply(object)).await;
+    typed(applied.map_err(|e| failed(format!("applying {}", describe(object)), e))?)
 }
 
 /// Server-side apply of the status subresource.
-pub async fn patch_status(client: &Client, manager: &str, object: &Value) -> Result<Value, ClusterError> {
-    let p = parts(object)?;
-    let api = api(client, p.api_version, p.kind, p.namespace).await?;
+pub async fn apply_status<K: Kind>(client: &Client, manager: &str, object: &K) -> Result<K, ClusterError> {
+    let api = api::<K>(client, object.meta().namespace.as_deref());
     let params = PatchParams::apply(manager).force();
-    let patched = api.patch_status(p.name, &params, &Patch::Apply(object)).await;
-    value(patched.map_err(|e| failed(format!("writing the status of {}", describe(object)), e))?)
+    let applied = api.patch_status(name_of(object)?, &params, &Patch::Apply(object)).await;
+    typed(applied.map_err(|e| failed(format!("writing the status of {}", describe(object)), e))?)
 }
 
-/// Creates what is not there; what is there is left alone, but for a status the live object lacks. True: it was created.
-pub async fn create_if_missing(client: &Client, object: &Value) -> Result<bool, ClusterError> {
-    let p = parts(object)?;
-    let api = api(client, p.api_version, p.kind, p.namespace).await?;
-    let what = || format!("creating {}", describe(object));
-    let wanted: DynamicObject =
-        serde_json::from_value(object.clone()).map_err(|_| ClusterError::Malformed(describe(object)))?;
-    let (created, live) = match api.create(&PostParams::default(), &wanted).await {
-        Ok(live) => (true, live),
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            (false, api.get(p.name).await.map_err(|e| failed(what(), e))?)
-        }
-        Err(e) => return Err(failed(what(), e)),
-    };
-    let status = object.get("status").filter(|s| s.as_object().is_some_and(|o| !o.is_empty()));
-    let has_status = live.data.get("status").and_then(Value::as_object).is_some_and(|o| !o.is_empty());
-    if let Some(status) = status
-        && !has_status
-    {
-        let mut with_status = live.clone();
-        with_status.data["status"] = status.clone();
-        match api.replace_status(&live.name_any(), &PostParams::default(), &with_status).await {
-            Ok(_) => {}
-            // No status subresource: the status came with the object.
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(e) => return Err(failed(format!("writing the status of {}", describe(object)), e)),
-        }
+/// What is there is left alone. True: it was created.
+pub async fn create_if_missing<K: Kind>(client: &Client, object: &K) -> Result<bool, ClusterError> {
+    let api = api::<K>(client, object.meta().namespace.as_deref());
+    let new = serde_json::to_value(object).and_then(serde_json::from_value);
+    let new = new.map_err(|_| ClusterError::Malformed(describe(object)))?;
+    match api.create(&PostParams::default(), &new).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(e) => Err(failed(format!("creating {}", describe(object)), e)),
     }
-    Ok(created)
 }
 
-pub async fn get(
+pub async fn get<K: Kind>(
     client: &Client,
-    api_version: &str,
-    kind: &str,
     namespace: Option<&str>,
     name: &str,
-) -> Result<Option<Value>, ClusterError> {
-    let api = api(client, api_version, kind, namespace).await?;
-    let found = api.get_opt(name).await;
-    found.map_err(|e| failed(format!("reading {kind} {name}"), e))?.map(value).transpose()
+) -> Result<Option<K>, ClusterError> {
+    let found = api::<K>(client, namespace).get_opt(name).await;
+    let found = found.map_err(|e| failed(format!("reading {} {name}", K::kind(&())), e))?;
+    found.map(typed).transpose()
 }
 
-pub async fn list(
+pub async fn list<K: Kind>(
     client: &Client,
-    api_version: &str,
-    kind: &str,
     namespace: Option<&str>,
     labels: &str,
-) -> Result<Vec<Value>, ClusterError> {
-    let api = api(client, api_version, kind, namespace).await?;
-    let found = api.list(&ListParams::default().labels(labels)).await;
-    found.map_err(|e| failed(format!("listing {kind}"), e))?.items.into_iter().map(value).collect()
+) -> Result<Vec<K>, ClusterError> {
+    let found = api::<K>(client, namespace).list(&ListParams::default().labels(labels)).await;
+    let found = found.map_err(|e| failed(format!("listing {}", K::kind(&())), e))?;
+    found.items.into_iter().map(typed).collect()
 }
 
 /// Gone is gone, whoever removed it.
-pub async fn delete(
+pub async fn delete<K: Kind>(
     client: &Client,
-    api_version: &str,
-    kind: &str,
     namespace: Option<&str>,
     name: &str,
 ) -> Result<(), ClusterError> {
-    let api = api(client, api_version, kind, namespace).await?;
-    match api.delete(name, &DeleteParams::background()).await {
+    match api::<K>(client, namespace).delete(name, &DeleteParams::background()).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(e) => Err(failed(format!("deleting {kind} {name}"), e)),
+        Err(e) => Err(failed(format!("deleting {} {name}", K::kind(&())), e)),
     }
 }
 
 /// Deletes what was seen and nothing else: what changed since, or is another one of that name, stays. A watch may lag without knowing it.
-/// True: it was as seen. Objects of a list do not say their kind.
-pub async fn delete_seen(
-    client: &Client,
-    api_version: &str,
-    kind: &str,
-    seen: &Value,
-) -> Result<bool, ClusterError> {
-    let field = |name: &str| seen["metadata"][name].as_str().map(String::from);
-    let (Some(name), Some(uid), Some(version)) = (field("name"), field("uid"), field("resourceVersion"))
-    else {
-        return Err(ClusterError::Malformed(describe(seen)));
-    };
-    let api = api(client, api_version, kind, field("namespace").as_deref()).await?;
-    let preconditions = Preconditions { uid: Some(uid), resource_version: Some(version) };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
-    match api.delete(&name, &params).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(false),
-        Err(e) => Err(failed(format!("deleting {kind} {name}"), e)),
-    }
+/// True: it was as seen.
+pub async fn delete_seen<K: Kind>(client: &Client, seen: &K) -> Result<bool, ClusterError> {
+    let version = seen.meta().resource_version.clone();
+    delete_if(client, seen, Some(version.ok_or_else(|| ClusterError::Malformed(describe(seen)))?)).await
 }
 
-fn value(object: DynamicObject) -> Result<Value, ClusterError> {
-    let name = object.name_any();
-    serde_json::to_value(object).map_err(|_| ClusterError::Malformed(name))
+/// Also if it changed since; another one of that name stays.
+pub async fn delete_this<K: Kind>(client: &Client, seen: &K) -> Result<bool, ClusterError> {
+    delete_if(client, seen, None).await
+}
+
+async fn delete_if<K: Kind>(
+    client: &Client,
+    seen: &K,
+    resource_version: Option<String>,
+) -> Result<bool, ClusterError> {
+    let uid = seen.meta().uid.clone().ok_or_else(|| ClusterError::Malformed(describe(seen)))?;
+    let preconditions = Preconditions { uid: Some(uid), resource_version };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+    match api::<K>(client, seen.meta().namespace.as_deref()).delete(name_of(seen)?, &params).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(false),
+        Err(e) => Err(failed(format!("deleting {}", describe(seen)), e)),
+    }
 }
 
 pub(crate) fn failed(what: String, source: kube::Error) -> ClusterError {

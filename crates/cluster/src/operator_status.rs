@@ -1,9 +1,9 @@
 //! ClusterOperators: what an operator says of itself, with transition times that only move when a status does.
 
-use crate::{Cache, ClusterError, patch_status, refused};
-use serde_json::{Value, json};
+use crate::{Cache, ClusterError, apply_status, refused};
+use seedling_api::config::{ClusterOperatorStatus, Nothing, OperandVersion, RelatedObject};
+use seedling_api::{ClusterOperator, Condition, Conditions, named, now};
 
-const API_VERSION: &str = "config.openshift.io/v1";
 const MANAGER: &str = "seedling-operator";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,18 @@ impl Cond {
     pub fn new(status: bool, reason: &str, message: impl Into<String>) -> Self {
         Self { status, reason: reason.into(), message: message.into() }
     }
+
+    /// Of this type; its time moves only when its status does.
+    pub fn of(&self, kind: &str, before: &[Condition], now: &str) -> Condition {
+        let condition = Condition {
+            kind: kind.into(),
+            status: if self.status { "True" } else { "False" }.into(),
+            reason: Some(self.reason.clone()),
+            message: self.message.clone(),
+            last_transition_time: String::new(),
+        };
+        condition.since(before, now)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,51 +39,51 @@ pub struct Report {
     pub degraded: Cond,
     /// Payload version; reported as `operator` once available.
     pub version: String,
-    /// (group, resource, namespace, name)
-    pub related: Vec<(String, String, String, String)>,
+    pub related: Vec<RelatedObject>,
+}
+
+/// A namespace that the operator looks after.
+pub fn related_namespace(name: &str) -> RelatedObject {
+    RelatedObject { resource: "namespaces".into(), name: name.into(), ..RelatedObject::default() }
 }
 
 /// Writes the ClusterOperator; creates it when it is missing. Nothing is sent when nothing changed.
 pub async fn report(cache: &Cache, report: &Report) -> Result<(), ClusterError> {
-    let live = cache.get(API_VERSION, "ClusterOperator", None, &report.name).await?;
-    let identity =
-        json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": report.name}});
-    let live = match live {
-        Some(live) => live,
+    let live = cache.get::<ClusterOperator>(None, &report.name).await?;
+    let before = match live {
+        Some(live) => live.status.clone().unwrap_or_default(),
         None => {
             // The schema asks for a spec, though an operator has nothing to say there.
-            let mut object = identity.clone();
-            object["spec"] = json!({});
-            cache.apply(MANAGER, &object).await?
+            let empty =
+                ClusterOperator { metadata: named(&report.name), spec: Some(Nothing {}), status: None };
+            cache.apply(MANAGER, &empty).await?.status.unwrap_or_default()
         }
     };
     let degraded = refusal(&refused::standing()).unwrap_or_else(|| report.degraded.clone());
     let report = &Report { degraded, ..report.clone() };
-    let before = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let versions_before = live.pointer("/status/versions").cloned().unwrap_or_else(|| json!([]));
-    let status = status(report, &before, &versions_before, &now());
-    if live.pointer("/status/conditions") == Some(&status["conditions"])
-        && live.pointer("/status/versions") == Some(&status["versions"])
-    {
+    let status = status(report, &before, &now());
+    if (&before.conditions, &before.versions) == (&status.conditions, &status.versions) {
         return Ok(());
     }
-    let mut object = identity;
-    object["status"] = status;
-    cache.put(&patch_status(&cache.client, MANAGER, &object).await?);
+    write(cache, &report.name, status).await
+}
+
+async fn write(cache: &Cache, name: &str, status: ClusterOperatorStatus) -> Result<(), ClusterError> {
+    let object = ClusterOperator { metadata: named(name), spec: None, status: Some(status) };
+    cache.put(&apply_status(&cache.client, MANAGER, &object).await?);
     Ok(())
 }
 
 /// For an operator that comes no further, and so to no report: what it is refused is told beside what it said last.
 pub async fn report_refusals(cache: &Cache, name: &str) -> Result<(), ClusterError> {
     let Some(degraded) = refusal(&refused::standing()) else { return Ok(()) };
-    let live = cache.get(API_VERSION, "ClusterOperator", None, name).await?.unwrap_or_default();
-    let status = with_degraded(live["status"].clone(), &degraded, &now());
-    if live["status"] == status {
+    let live = cache.get::<ClusterOperator>(None, name).await?;
+    let before = live.and_then(|live| live.status.clone()).unwrap_or_default();
+    let status = with_degraded(before.clone(), &degraded, &now());
+    if before == status {
         return Ok(());
     }
-    let object = json!({"apiVersion": API_VERSION, "kind": "ClusterOperator", "metadata": {"name": name}, "status": status});
-    cache.put(&patch_status(&cache.client, MANAGER, &object).await?);
-    Ok(())
+    write(cache, name, status).await
 }
 
 fn refusal(standing: &[String]) -> Option<Cond> {
@@ -80,50 +92,35 @@ fn refusal(standing: &[String]) -> Option<Cond> {
 }
 
 /// The others stay what they were.
-fn with_degraded(mut status: Value, degraded: &Cond, now: &str) -> Value {
-    let before = status["conditions"].as_array().cloned().unwrap_or_default();
-    let mut conditions: Vec<_> = before.iter().filter(|c| c["type"] != "Degraded").cloned().collect();
-    conditions.push(condition(&before, now, "Degraded", degraded));
-    status["conditions"] = json!(conditions);
+fn with_degraded(mut status: ClusterOperatorStatus, degraded: &Cond, now: &str) -> ClusterOperatorStatus {
+    let degraded = degraded.of("Degraded", &status.conditions, now);
+    status.conditions.retain(|c| c.kind != "Degraded");
+    status.conditions.push(degraded);
     status
-}
-
-fn condition(before: &[Value], now: &str, kind: &str, cond: &Cond) -> Value {
-    let status = if cond.status { "True" } else { "False" };
-    let same = before.iter().find(|c| c["type"] == kind && c["status"] == status);
-    let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(now);
-    json!({"type": kind, "status": status, "reason": cond.reason, "message": cond.message, "lastTransitionTime": since})
 }
 
 /// What an earlier instance of this operator said.
 pub async fn said_available(cache: &Cache, name: &str) -> Result<bool, ClusterError> {
-    let live = cache.get(API_VERSION, "ClusterOperator", None, name).await?.unwrap_or_default();
-    let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    Ok(conditions.iter().any(|c| c["type"] == "Available" && c["status"] == "True"))
+    let live = cache.get::<ClusterOperator>(None, name).await?;
+    Ok(live.is_some_and(|live| live.is("Available")))
 }
 
-fn status(report: &Report, before: &[Value], versions_before: &Value, now: &str) -> Value {
-    let condition = |kind: &str, cond: &Cond| condition(before, now, kind, cond);
+fn status(report: &Report, before: &ClusterOperatorStatus, now: &str) -> ClusterOperatorStatus {
+    let condition = |kind: &str, cond: &Cond| cond.of(kind, &before.conditions, now);
     let versions = match report.available.status && !report.progressing.status {
-        true => json!([{"name": "operator", "version": report.version}]),
-        false => versions_before.clone(),
+        true => vec![OperandVersion { name: "operator".into(), version: report.version.clone() }],
+        false => before.versions.clone(),
     };
-    let related: Vec<_> = (report.related.iter())
-        .map(|(group, resource, namespace, name)| match namespace.as_str() {
-            "" => json!({"group": group, "resource": resource, "name": name}),
-            _ => json!({"group": group, "resource": resource, "namespace": namespace, "name": name}),
-        })
-        .collect();
-    json!({
-        "conditions": [
+    ClusterOperatorStatus {
+        conditions: vec![
             condition("Available", &report.available),
             condition("Progressing", &report.progressing),
             condition("Degraded", &report.degraded),
             condition("Upgradeable", &upgradeable(report)),
         ],
-        "versions": versions,
-        "relatedObjects": related,
-    })
+        versions,
+        related_objects: report.related.clone(),
+    }
 }
 
 /// Nothing is to be changed under an operator that does not work, or that is just changing something.
@@ -135,10 +132,6 @@ fn upgradeable(report: &Report) -> Cond {
         Report { progressing, .. } if progressing.status => because("RollingOut", progressing),
         _ => Cond::new(true, "AsExpected", "Available, settled and not degraded"),
     }
-}
-
-fn now() -> String {
-    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]
@@ -173,9 +166,9 @@ mod tests {
                 degraded: cond(degraded),
                 ..sample(true)
             };
-            let written = &status(&said, &[], &json!([]), "t")["conditions"][3];
-            assert_eq!(written["type"], "Upgradeable");
-            assert_eq!((written["status"] == "True", written["reason"].as_str().unwrap_or_default()), want);
+            let written = &status(&said, &ClusterOperatorStatus::default(), "t").conditions[3];
+            assert_eq!(written.kind, "Upgradeable");
+            assert_eq!((written.is_true(), written.reason.as_deref().unwrap_or_default()), want);
         }
     }
 
@@ -184,30 +177,29 @@ mod tests {
         assert_eq!(refusal(&[]), None);
         let cond = refusal(&["list secrets in ns".into()]).unwrap_or_else(|| Cond::new(false, "", ""));
         assert_eq!(cond.message, "the API server refuses (403): list secrets in ns");
-        let said = status(&sample(true), &[], &json!([]), "t1");
+        let nothing = ClusterOperatorStatus::default();
+        let said = status(&sample(true), &nothing, "t1");
         let told = with_degraded(said.clone(), &cond, "t2");
-        assert_eq!(told["versions"], said["versions"]);
-        let of = |status: &Value, kind: &str| {
-            let all = status["conditions"].as_array().cloned().unwrap_or_default();
-            all.into_iter().find(|c| c["type"] == kind).unwrap_or_default()
+        assert_eq!(told.versions, said.versions);
+        let of = |status: &ClusterOperatorStatus, kind: &str| {
+            status.conditions.iter().find(|c| c.kind == kind).cloned().unwrap_or_default()
         };
         assert_eq!(of(&told, "Available"), of(&said, "Available"));
         assert_eq!(
-            (of(&told, "Degraded")["status"].as_str(), of(&told, "Degraded")["reason"].as_str()),
-            (Some("True"), Some("Forbidden"))
+            (of(&told, "Degraded").is_true(), of(&told, "Degraded").reason.as_deref()),
+            (true, Some("Forbidden"))
         );
         assert_eq!(with_degraded(told.clone(), &cond, "t3"), told, "the same again is no news");
-        assert_eq!(with_degraded(Value::Null, &cond, "t")["conditions"][0]["type"], "Degraded");
+        assert_eq!(with_degraded(nothing, &cond, "t").conditions[0].kind, "Degraded");
     }
 
     #[test]
     fn transition_times_move_only_with_the_status() {
-        let first = status(&sample(false), &[], &json!([]), "t1");
-        let before = first["conditions"].as_array().cloned().unwrap_or_default();
-        let second = status(&sample(true), &before, &first["versions"], "t2");
-        assert_eq!(second["conditions"][0]["lastTransitionTime"], "t2");
-        assert_eq!(second["conditions"][1]["lastTransitionTime"], "t1");
-        assert_eq!(first["versions"], json!([]));
-        assert_eq!(second["versions"][0]["version"], "0.1.0");
+        let first = status(&sample(false), &ClusterOperatorStatus::default(), "t1");
+        let second = status(&sample(true), &first, "t2");
+        assert_eq!(second.conditions[0].last_transition_time, "t2");
+        assert_eq!(second.conditions[1].last_transition_time, "t1");
+        assert!(first.versions.is_empty());
+        assert_eq!(second.versions[0].version, "0.1.0");
     }
 }

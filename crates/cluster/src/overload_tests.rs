@@ -7,6 +7,7 @@ use crate::follow::{Followed, Selection, follow};
 use bytes::Bytes;
 use http_body::Frame;
 use kube::Client;
+use seedling_api::{ConfigMap, Secret};
 use seedling_steps::{Condition, Probe, wait_for};
 use serde_json::{Value, json};
 use tower::ServiceBuilder;
@@ -83,9 +84,6 @@ impl Server {
             }
             return response;
         }
-        if uri.path() == "/api/v1" {
-            return said(200, &kinds(), true);
-        }
         if !uri.query().is_some_and(|query| query.contains("watch=true")) {
             state.lists += 1;
             let version = state.version.to_string();
@@ -129,28 +127,20 @@ fn status(code: u16) -> Value {
         "message": "not now", "code": code})
 }
 
-fn kinds() -> Value {
-    let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["list", "watch"]});
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1",
-        "resources": [kind("configmaps", "ConfigMap"), kind("secrets", "Secret")]})
-}
-
 /// As an operator has them.
 const WATCHERS: usize = 10;
 
-fn followers(client: &Client) -> Vec<Followed> {
+fn followers(client: &Client) -> Vec<Followed<ConfigMap>> {
     let names = (0..WATCHERS).map(|i| format!("namespace-{i}"));
-    names
-        .map(|ns| follow(client, Selection { namespace: Some(ns), ..Selection::all("v1", "ConfigMap") }))
-        .collect()
+    names.map(|ns| follow(client, Selection::within(&ns))).collect()
 }
 
-async fn all_know(followers: &[Followed], version: u64, within: Duration) {
+async fn all_know(followers: &[Followed<ConfigMap>], version: u64, within: Duration) {
     let (begun, wanted) = (Instant::now(), version.to_string());
     for followed in followers {
-        let known = |s: &crate::follow::Snapshot| {
+        let known = |s: &crate::follow::Snapshot<ConfigMap>| {
             let object = s.objects.values().next();
-            s.synced && object.is_some_and(|o| o["metadata"]["resourceVersion"] == wanted.as_str())
+            s.synced && object.is_some_and(|o| o.metadata.resource_version.as_ref() == Some(&wanted))
         };
         let mut state = followed.state.clone();
         let left = within.saturating_sub(begun.elapsed());
@@ -234,7 +224,7 @@ async fn a_wait_with_a_short_pause_asks_no_more_often() {
     });
     let condition = Condition::within("the object", Duration::from_secs(1800), "wait");
     let met = wait_for(&condition, Duration::from_millis(250), async || {
-        match crate::list(&client, "v1", "Secret", Some("ns"), "").await {
+        match crate::list::<Secret>(&client, Some("ns"), "").await {
             Ok(_) => Probe::Met(()),
             Err(e) => Probe::Unmet(e.to_string()),
         }

@@ -1,14 +1,14 @@
 //! Secret node-tokens inside the cluster: read by the machine-config servers, spent by the approver, renewed by the administrator.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
+use seedling_api::{ByteString, Secret};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::{ClusterError, get};
 use seedling_types::admission::{Admission, Issued, Spent};
 use seedling_types::names::{NODE_TOKENS_SECRET as NAME, NS_MCO};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use thiserror::Error;
 
@@ -25,18 +25,17 @@ pub enum AdmissionError {
     Changed,
 }
 
-pub fn selection() -> Selection {
-    Selection::one("v1", "Secret", Some(NS_MCO), NAME)
+pub fn selection() -> Selection<Secret> {
+    Selection::one(Some(NS_MCO), NAME)
 }
 
-pub fn parse(secret: &Value) -> Result<Admission, AdmissionError> {
+pub fn parse(secret: &Secret) -> Result<Admission, AdmissionError> {
     let unusable = |text: String| AdmissionError::Unusable(text);
-    let decode = |(key, value): (&String, &Value)| {
-        let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok());
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        Ok((key.clone(), text.ok_or_else(|| unusable(format!("{key} is not text")))?))
+    let decode = |(key, bytes): (&String, &ByteString)| {
+        let text = String::from_utf8(bytes.0.clone());
+        Ok((key.clone(), text.map_err(|_| unusable(format!("{key} is not text")))?))
     };
-    let entries = secret["data"].as_object().into_iter().flatten().map(decode);
+    let entries = secret.data.iter().flatten().map(decode);
     Admission::from_entries(entries.collect::<Result<_, AdmissionError>>()?).map_err(unusable)
 }
 
@@ -44,8 +43,8 @@ pub async fn read(client: &Client) -> Result<Admission, AdmissionError> {
     parse(&secret(client).await?)
 }
 
-async fn secret(client: &Client) -> Result<Value, AdmissionError> {
-    let found = get(client, "v1", "Secret", Some(NS_MCO), NAME).await?;
+async fn secret(client: &Client) -> Result<Secret, AdmissionError> {
+    let found = get::<Secret>(client, Some(NS_MCO), NAME).await?;
     found.ok_or_else(|| AdmissionError::Unusable("it is not there".into()))
 }
 
@@ -60,7 +59,7 @@ pub async fn spend(client: &Client, node: &str, key: &str) -> Result<(), Admissi
     }
     let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     issued.spent = Some(Spent { at: now, key: key.into() });
-    write(client, node, &issued, Some(&live["metadata"]["resourceVersion"])).await
+    write(client, node, &issued, live.metadata.resource_version.as_deref()).await
 }
 
 /// A new token: the old one is worth nothing any more, and another key may ask for the node's certificate, once.
@@ -72,7 +71,7 @@ async fn write(
     client: &Client,
     node: &str,
     issued: &Issued,
-    version: Option<&Value>,
+    version: Option<&str>,
 ) -> Result<(), AdmissionError> {
     let text = serde_json::to_string(issued).map_err(|e| AdmissionError::Unusable(e.to_string()))?;
     let mut patch = json!({"data": {node: STANDARD.encode(text)}});
@@ -92,7 +91,7 @@ async fn write(
 pub async fn mirror(client: &Client, file: &Path) {
     let mut followed = follow(client, selection());
     loop {
-        let Some(secret) = followed.next().await.objects.into_values().next() else { continue };
+        let Some(secret) = followed.next().await.one() else { continue };
         let written = parse(&secret).map_err(anyhow::Error::from).and_then(|admission| {
             let text = serde_json::to_string(&admission)?;
             Ok(seedling_steps::write_atomic_if_changed(file, text, 0o600).map(drop)?)

@@ -9,15 +9,16 @@
 //! certificate needs a new one, from somebody who may give it: `seedling node reissue`. One that was off until it ended asks for
 //! another with its key (`recover/node.rs`).
 
+use crate::machine_approver::{CLIENT_SIGNER, REFUSED};
 use anyhow::{Context, Result};
-use base64::{Engine, prelude::BASE64_STANDARD};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequestSpec;
 use kube::config::{AuthInfo, Kubeconfig};
+use seedling_api::{ByteString, CertificateSigningRequest, Meta, named};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, follow};
 use seedling_pki::{KeyAlgorithm, new_key, node_request, not_after};
 use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
 use seedling_types::paths;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -136,17 +137,15 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
     });
     journal.step("request", asked).await?;
 
-    let name = request["metadata"]["name"].as_str().unwrap_or_default();
+    let name = request.name();
     let issued = Condition::new(
         "this node's certificate to be issued",
         PATIENCE,
         "seedling csr (where the cluster is administered)",
     )
     .on(node);
-    let seen =
-        follow(&client, Selection::one("certificates.k8s.io/v1", "CertificateSigningRequest", None, name));
-    let answered =
-        wait_for(&issued, Duration::from_millis(50), async || answer(seen.now().objects.get(name)));
+    let seen = follow::<CertificateSigningRequest>(&client, Selection::one(None, name));
+    let answered = wait_for(&issued, Duration::from_millis(50), async || answer(seen.one().as_deref()));
     let certificate = journal.step("certificate", answered).await??;
 
     keep_pair(root, &fingerprint[..16], &certificate, &key)?;
@@ -189,36 +188,34 @@ fn key(pki: &Path) -> Result<String> {
     Ok(key)
 }
 
-fn request(name: &str, pem: &str) -> Value {
-    json!({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
-        "spec": {
-            "request": BASE64_STANDARD.encode(pem), "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
-            "usages": ["digital signature", "client auth"],
-        },
-    })
+fn request(name: &str, pem: &str) -> CertificateSigningRequest {
+    let spec = CertificateSigningRequestSpec {
+        request: ByteString(pem.as_bytes().to_vec()),
+        signer_name: CLIENT_SIGNER.into(),
+        usages: Some(["digital signature", "client auth"].map(String::from).into()),
+        ..CertificateSigningRequestSpec::default()
+    };
+    CertificateSigningRequest { metadata: named(name), spec, status: None }
 }
 
 /// Its certificate, or why there will be none.
-fn answer(request: Option<&Value>) -> Probe<Result<String>> {
+fn answer(request: Option<&CertificateSigningRequest>) -> Probe<Result<String>> {
     let Some(request) = request else { return Probe::Unmet("it is not seen yet".into()) };
-    if let Some(encoded) = request["status"]["certificate"].as_str() {
-        let decoded = BASE64_STANDARD.decode(encoded).context("the certificate is not base64");
-        return Probe::Met(decoded.and_then(|pem| Ok(String::from_utf8(pem)?)));
+    let status = request.status.as_ref();
+    if let Some(pem) = status.and_then(|status| status.certificate.as_ref()) {
+        return Probe::Met(String::from_utf8(pem.0.clone()).context("the certificate is no text"));
     }
-    let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
     let mut waits = "it is not approved yet".to_string();
-    for condition in conditions {
-        let kind = condition["type"].as_str().unwrap_or_default();
-        let message = condition["message"].as_str().unwrap_or_default();
-        match kind {
+    for condition in status.and_then(|status| status.conditions.as_ref()).into_iter().flatten() {
+        let (kind, message) = (&condition.type_, condition.message.as_deref().unwrap_or_default());
+        match kind.as_str() {
             "Denied" | "Failed" => {
                 return Probe::Met(Err(anyhow::anyhow!("the request was {kind}: {message}")));
             }
             _ => waits = format!("it is {kind}, but not signed yet"),
         }
     }
-    if let Some(why) = request["metadata"]["annotations"][crate::machine_approver::REFUSED].as_str() {
+    if let Some(why) = request.annotation(REFUSED) {
         waits = format!("it is left pending: {why}");
     }
     Probe::Unmet(waits)
@@ -243,25 +240,28 @@ fn own_kubeconfig(bootstrap: &str) -> Result<String> {
 mod tests {
     use super::*;
     use seedling_pki::{CaSpec, new_ca};
+    use serde_json::{Value, json};
 
-    fn csr(status: Value) -> Value {
-        json!({"metadata": {"annotations": {}}, "status": status})
+    fn csr(status: Value) -> CertificateSigningRequest {
+        let mut csr = request("node-csr-a", "PEM");
+        csr.status = serde_json::from_value(status).unwrap();
+        csr
     }
 
     #[test]
     fn an_answer_is_a_certificate_a_refusal_or_patience() {
-        let signed = csr(json!({"certificate": BASE64_STANDARD.encode("PEM")}));
+        let signed = csr(json!({"certificate": "UEVN"}));
         assert!(matches!(answer(Some(&signed)), Probe::Met(Ok(pem)) if pem == "PEM"));
-        let denied = csr(json!({"conditions": [{"type": "Denied", "message": "no"}]}));
+        let denied = csr(json!({"conditions": [{"type": "Denied", "status": "True", "message": "no"}]}));
         assert!(
             matches!(answer(Some(&denied)), Probe::Met(Err(e)) if e.to_string() == "the request was Denied: no")
         );
-        let approved = csr(json!({"conditions": [{"type": "Approved"}]}));
+        let approved = csr(json!({"conditions": [{"type": "Approved", "status": "True"}]}));
         assert!(
             matches!(answer(Some(&approved)), Probe::Unmet(why) if why == "it is Approved, but not signed yet")
         );
         let mut pending = csr(json!({}));
-        pending["metadata"]["annotations"][crate::machine_approver::REFUSED] = "a stranger".into();
+        pending.metadata.annotations = Some([(REFUSED.to_string(), "a stranger".to_string())].into());
         assert!(
             matches!(answer(Some(&pending)), Probe::Unmet(why) if why == "it is left pending: a stranger")
         );

@@ -3,10 +3,10 @@
 use crate::static_pod::certificates::ISSUED;
 use anyhow::Result;
 use kube::Client;
+use seedling_api::{Files, Meta, Secret};
 use seedling_cluster::get;
 use seedling_pki::{Life, Policy, life};
 use seedling_types::names::*;
-use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -102,33 +102,30 @@ impl Kept {
 pub async fn list(client: &Client) -> Result<Vec<Kept>> {
     let mut found = Vec::new();
     for owned in OWNED {
-        let secret = get(client, "v1", "Secret", Some(owned.namespace), owned.secret).await?;
+        let secret = get::<Secret>(client, Some(owned.namespace), owned.secret).await?;
         found.extend(secret.and_then(|secret| kept(*owned, &secret)));
     }
     Ok(found)
 }
 
-fn kept(owned: Owned, secret: &Value) -> Option<Kept> {
-    let data = secret["data"].as_object()?;
-    let certs = data.iter().filter(|(key, _)| key.ends_with(".crt") && *key != "next.crt");
-    let lives: Vec<_> = certs.filter_map(|(_, value)| life(&decode(value)?).ok()).collect();
+fn kept(owned: Owned, secret: &Secret) -> Option<Kept> {
+    let files = secret.files();
+    let certs = files.iter().filter(|(key, _)| key.ends_with(".crt") && *key != "next.crt");
+    let lives: Vec<_> = certs.filter_map(|(_, text)| life(text).ok()).collect();
     let first = lives.iter().copied().min_by_key(|life| life.ends)?;
-    let said = secret["metadata"]["annotations"][ISSUED].as_str();
-    let issued = said.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok()).unwrap_or(first.issued);
-    let next = data.contains_key("next.crt");
+    let issued = secret
+        .annotation(ISSUED)
+        .and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok())
+        .unwrap_or(first.issued);
+    let next = files.contains_key("next.crt");
     Some(Kept { owned, life: Life { issued, ..first }, certificates: lives.len(), next })
-}
-
-fn decode(value: &Value) -> Option<String> {
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok()
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::static_pod::certificates::secret_object;
+    use seedling_api::secret;
     use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
     use time::Duration;
 
@@ -143,17 +140,16 @@ mod tests {
     fn the_first_end_counts_and_a_signer_is_done_when_nothing_waits() {
         let (long, short) = (ca(900), ca(300));
         let of = |secret: &str| *OWNED.iter().find(|o| o.secret == secret).unwrap();
-        let mut all =
-            secret_object(NS_ETCD, "x", "Opaque", [("a.crt", &*long), ("b.crt", &*short), ("b.key", "")]);
+        let mut all = secret(NS_ETCD, "x", "Opaque", [("a.crt", &*long), ("b.crt", &*short), ("b.key", "")]);
         let seen = kept(of("etcd-all-certs"), &all).unwrap();
         assert_eq!((seen.certificates, seen.life.ends), (2, NOW + Duration::days(300)));
         assert_eq!(seen.renewed_from(&Policy::default()), Some(NOW + Duration::days(240)));
         assert!(seen.is_since(NOW) && !seen.is_since(NOW + Duration::SECOND));
         let later = NOW + Duration::MINUTE;
-        all["metadata"]["annotations"][ISSUED] = later.format(&Rfc3339).unwrap().into();
+        all.metadata.annotations = Some([(ISSUED.to_string(), later.format(&Rfc3339).unwrap())].into());
         assert!(kept(of("etcd-all-certs"), &all).unwrap().is_since(later));
 
-        let signer = secret_object(NS_ETCD, "x", "Opaque", [("tls.crt", &*long), ("next.crt", &*short)]);
+        let signer = secret(NS_ETCD, "x", "Opaque", [("tls.crt", &*long), ("next.crt", &*short)]);
         let seen = kept(of("csr-signer"), &signer).unwrap();
         assert_eq!((seen.certificates, seen.next, seen.is_since(NOW)), (1, true, false));
         assert_eq!(seen.renewed_from(&Policy::default()), Some(NOW + Duration::days(780)));

@@ -11,6 +11,7 @@ mod restore;
 mod roles;
 
 use control_plane::{ControlPlane, payload};
+use seedling_api::{ConfigMap, config_map};
 use seedling_cluster::operator_status::{Cond, Report, report};
 use seedling_operators::{cluster_version, dns, network};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ async fn bootkube(plane: &ControlPlane, manifests: &Path, overrides: Value) {
     files.sort();
     for file in files.iter().filter(|f| f.to_str().unwrap().ends_with(".crd.yaml")) {
         let object: Value = serde_saphyr::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        seedling_cluster::create_if_missing(&plane.client, &object).await.unwrap();
+        seedling_cluster::manifest::create_if_missing(&plane.client, &object).await.unwrap();
     }
     let version = json!({"apiVersion": CONFIG, "kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": {
         "channel": "stable-0.1", "clusterID": "fcfc7a3c-9e1e-4e4b-9b0a-111111111111", "overrides": overrides,
@@ -52,7 +53,7 @@ async fn bootkube(plane: &ControlPlane, manifests: &Path, overrides: Value) {
     for object in namespaces.into_iter().chain([version, network, infrastructure]) {
         plane
             .until("creating the cluster's config", async || {
-                let made = seedling_cluster::create_if_missing(&plane.client, &object).await;
+                let made = seedling_cluster::manifest::create_if_missing(&plane.client, &object).await;
                 made.map(drop).map_err(|e| e.to_string())
             })
             .await;
@@ -97,7 +98,7 @@ async fn the_payload_is_worked_completed_and_kept() {
     assert!(account().await.is_null(), "an unmanaged object was applied");
 
     // The overrides of the installation end: what was left out comes.
-    let api = seedling_cluster::api(&plane.client, CONFIG, "ClusterVersion", None).await.unwrap();
+    let api = seedling_cluster::manifest::api(&plane.client, CONFIG, "ClusterVersion", None).await.unwrap();
     let patch = kube::api::Patch::Merge(json!({"spec": {"overrides": null}}));
     api.patch("version", &Default::default(), &patch).await.unwrap();
     plane
@@ -108,12 +109,13 @@ async fn the_payload_is_worked_completed_and_kept() {
         .await;
 
     // Every operator says that it is available.
-    let names: BTreeSet<String> = seedling_cluster::list(&plane.client, CONFIG, "ClusterOperator", None, "")
-        .await
-        .unwrap()
-        .iter()
-        .map(|o| o["metadata"]["name"].as_str().unwrap().to_string())
-        .collect();
+    let names: BTreeSet<String> =
+        seedling_cluster::manifest::list(&plane.client, CONFIG, "ClusterOperator", None, "")
+            .await
+            .unwrap()
+            .iter()
+            .map(|o| o["metadata"]["name"].as_str().unwrap().to_string())
+            .collect();
     assert!(names.contains("dns") && names.contains("network"), "{names:?}");
     let release = version().await["status"]["desired"]["version"].as_str().unwrap().to_string();
     for name in names {
@@ -142,7 +144,7 @@ async fn the_payload_is_worked_completed_and_kept() {
 
     // What is deleted comes back, what is changed is put right.
     let uid = deployment().await["metadata"]["uid"].clone();
-    seedling_cluster::delete(
+    seedling_cluster::manifest::delete(
         &plane.client,
         "apps/v1",
         "Deployment",
@@ -157,10 +159,14 @@ async fn the_payload_is_worked_completed_and_kept() {
             if live.is_null() || live["metadata"]["uid"] == uid { Err("not there".into()) } else { Ok(()) }
         })
         .await;
-    let api =
-        seedling_cluster::api(&plane.client, "apps/v1", "Deployment", Some("openshift-cluster-version"))
-            .await
-            .unwrap();
+    let api = seedling_cluster::manifest::api(
+        &plane.client,
+        "apps/v1",
+        "Deployment",
+        Some("openshift-cluster-version"),
+    )
+    .await
+    .unwrap();
     let patch = kube::api::Patch::Merge(json!({"spec": {"replicas": 0}}));
     api.patch("cluster-version-operator", &Default::default(), &patch).await.unwrap();
     plane
@@ -236,9 +242,15 @@ async fn network_and_dns_objects_are_accepted_and_kept() {
             .await;
     }
     let uid = daemon_set("openshift-network", "kube-proxy").await["metadata"]["uid"].clone();
-    seedling_cluster::delete(&plane.client, "apps/v1", "DaemonSet", Some("openshift-network"), "kube-proxy")
-        .await
-        .unwrap();
+    seedling_cluster::manifest::delete(
+        &plane.client,
+        "apps/v1",
+        "DaemonSet",
+        Some("openshift-network"),
+        "kube-proxy",
+    )
+    .await
+    .unwrap();
     plane
         .until("kube-proxy to come back", async || {
             let live = daemon_set("openshift-network", "kube-proxy").await;
@@ -253,17 +265,16 @@ async fn network_and_dns_objects_are_accepted_and_kept() {
 #[ignore = "needs a built release"]
 async fn what_is_not_as_it_was_seen_is_not_deleted() {
     let plane = ControlPlane::start().await;
-    let map = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}, "data": {"k": text}});
+    let map = |text: &str| config_map("default", "a", [("k".to_string(), text.to_string())].into());
     let seen = seedling_cluster::apply(&plane.client, "test", &map("1")).await.unwrap();
     let changed = seedling_cluster::apply(&plane.client, "test", &map("2")).await.unwrap();
-    let delete =
-        async |seen: &Value| seedling_cluster::delete_seen(&plane.client, "v1", "ConfigMap", seen).await;
+    let delete = async |seen: &ConfigMap| seedling_cluster::delete_seen(&plane.client, seen).await;
     assert!(!delete(&seen).await.unwrap());
     assert_eq!(plane.get("v1", "ConfigMap", Some("default"), "a").await["data"]["k"], "2");
     assert!(delete(&changed).await.unwrap());
     // Another one of that name.
     let again = seedling_cluster::apply(&plane.client, "test", &map("2")).await.unwrap();
-    assert_ne!(again["metadata"]["uid"], changed["metadata"]["uid"]);
+    assert_ne!(again.metadata.uid, changed.metadata.uid);
     assert!(!delete(&changed).await.unwrap());
     assert!(!plane.get("v1", "ConfigMap", Some("default"), "a").await.is_null());
 }

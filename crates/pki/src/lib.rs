@@ -32,6 +32,4 @@ pub enum PkiError {
     Signer(String),
     #[error("at most two organizations fit into a certificate, {0:?} has {1}")]
     Organizations(String, usize),
-    #[error("the table has no certificate {0:?}")]
-    Unknown(String),
 }

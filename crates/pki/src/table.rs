@@ -2,9 +2,9 @@
 //! the graph of assets, which is upstream's.
 
 use crate::Usage::{Client, Server};
-use crate::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, PkiError, Usage, bundle, issue, new_ca, renew_ca};
+use crate::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, PkiError, Usage, issue, new_ca, renew_ca};
 use seedling_types::ClusterDomain;
-use std::{collections::BTreeMap, net::IpAddr};
+use std::net::IpAddr;
 use time::{Duration, OffsetDateTime};
 
 pub const DAY: Duration = Duration::days(1);
@@ -225,10 +225,11 @@ impl Signer {
 }
 
 impl Leaf {
+    /// Without a cluster it has no names.
     pub fn make(
         &self,
         ca: &CertKey,
-        cluster: &Cluster,
+        cluster: Option<&Cluster>,
         alg: KeyAlgorithm,
         now: OffsetDateTime,
     ) -> Result<CertKey, PkiError> {
@@ -236,53 +237,12 @@ impl Leaf {
             cn: self.cn,
             organizations: self.organizations.iter().map(|o| o.to_string()).collect(),
             usages: self.usages,
-            dns: self.names.dns(cluster),
-            ips: self.names.ips(cluster),
+            dns: cluster.map(|cluster| self.names.dns(cluster)).unwrap_or_default(),
+            ips: cluster.map(|cluster| self.names.ips(cluster)).unwrap_or_default(),
             validity: self.validity,
             append_parent: self.append_parent,
             key_usage: self.key_usage,
         };
         issue(ca, &spec, alg.of_leaf(), now)
     }
-}
-
-/// Makes the named certificate, and its signer, if they are not there yet.
-pub fn make(
-    file: &str,
-    made: &mut BTreeMap<String, CertKey>,
-    cluster: &Cluster,
-    alg: KeyAlgorithm,
-    now: OffsetDateTime,
-) -> Result<(), PkiError> {
-    if made.contains_key(file) {
-        return Ok(());
-    }
-    let pair = if let Some(signer) = SIGNERS.iter().find(|s| s.file == file) {
-        signer.make(alg, now)?
-    } else {
-        let leaf = LEAVES.iter().find(|l| l.file == file).ok_or_else(|| PkiError::Unknown(file.into()))?;
-        make(leaf.signer, made, cluster, alg, now)?;
-        leaf.make(&made[leaf.signer], cluster, alg, now)?
-    };
-    made.insert(file.to_string(), pair);
-    Ok(())
-}
-
-/// Completes the whole table, by file name.
-pub fn make_all(
-    made: &mut BTreeMap<String, CertKey>,
-    cluster: &Cluster,
-    alg: KeyAlgorithm,
-    now: OffsetDateTime,
-) -> Result<(), PkiError> {
-    let files = SIGNERS.iter().map(|s| s.file).chain(LEAVES.iter().map(|l| l.file));
-    files.into_iter().try_for_each(|file| make(file, made, cluster, alg, now))
-}
-
-/// The bundles of a made table, by file name.
-pub fn bundles(made: &BTreeMap<String, CertKey>) -> BTreeMap<String, String> {
-    let certs = |of: &[&str]| {
-        of.iter().filter_map(|s| made.get(*s)).map(|pair| pair.cert.as_str()).collect::<Vec<_>>()
-    };
-    BUNDLES.iter().map(|b| (b.file.to_string(), bundle(&certs(b.signers)))).collect()
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const HINT: &str = "the module proxy may be slow or lack a version; run `seedling release build` again, it goes on where it stopped";
+const HINT: &str = "the module proxy may be slow or lack a version; run `seedling release build` again, it continues where it stopped";
 
 const TELL_EVERY: Duration = Duration::from_secs(30);
 

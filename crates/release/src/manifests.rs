@@ -109,7 +109,7 @@ fn checked(name: &str, text: String) -> Result<String, ReleaseError> {
 }
 
 fn bad(file: &str, what: &str) -> ReleaseError {
-    ReleaseError::invalid(format!("manifest {file}: {what}"), "see \"Release manifests\" in ARCHITECTURE.md")
+    ReleaseError::invalid(format!("manifest {file}: {what}"), "see \"Manifests\" in docs/design/release.md")
 }
 
 /// CRDs are beside the types they belong to: `<group>/<version>/zz_generated.crd-manifests/<name>`.

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use seedling_e2e::soak::{Round, Sample, results};
-use seedling_e2e::{Lab, judge, output, run, seedling, text, wait};
+use seedling_e2e::{Lab, output, run, seedling, text, wait};
 use seedling_lab::Labs;
 use seedling_observe::Report;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn round(lab: &Lab, number: usize, deed: Deed) -> Round {
     let mut judged = None;
     let ended = (|| -> Result<()> {
         let prober = probe(lab)?;
-        let whole = act(lab, number, deed, &mut name).and_then(|()| whole(lab));
+        let whole = act(lab, number, deed, &mut name).and_then(|()| lab.whole(WHOLE_AGAIN));
         let report: seedling_lab::probe::Report = {
             output(Command::new("kill").args(["-INT", &prober.id().to_string()]))?;
             let ended = prober.wait_with_output()?;
@@ -104,7 +104,12 @@ fn round(lab: &Lab, number: usize, deed: Deed) -> Round {
         let kept = if report.kept_everything() { Ok(()) } else { Err(anyhow::anyhow!(report.summary())) };
         judged = Some(report);
         // What it wrote is not what the cluster is watched for.
-        run(&mut lab.kubectl(&["delete", "namespace", seedling_lab::probe::NAMESPACE]))?;
+        run(&mut lab.kubectl(&[
+            "delete",
+            "namespace",
+            "--ignore-not-found",
+            seedling_lab::probe::NAMESPACE,
+        ]))?;
         whole.and(kept)
     })();
     let wrong = ended.err().map(|e| format!("{e:#}"));
@@ -113,8 +118,12 @@ fn round(lab: &Lab, number: usize, deed: Deed) -> Round {
 
 /// Few enough not to fill the database themselves.
 fn probe(lab: &Lab) -> Result<Child> {
-    let mut probe = seedling();
-    probe.args(["probe", "--name", &lab.name, "--until", "1h", "--rate", "5", "-o", "json"]);
+    // A soak that is killed leaves nobody behind who goes on.
+    let mut probe = Command::new("setpriv");
+    probe
+        .args(["--pdeathsig", "INT"])
+        .arg(seedling().get_program())
+        .args(["probe", "--name", &lab.name, "--until", "1h", "--rate", "5", "-o", "json"]);
     Ok(probe.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
 }
 
@@ -146,12 +155,6 @@ fn act(lab: &Lab, number: usize, deed: Deed, name: &mut String) -> Result<()> {
 
 fn revision(lab: &Lab, kind: &str) -> Result<i64> {
     Ok(lab.get(&[kind, "cluster"])?["status"]["latestAvailableRevision"].as_i64().unwrap_or_default())
-}
-
-fn whole(lab: &Lab) -> Result<()> {
-    wait("the cluster to be whole again", WHOLE_AGAIN, || {
-        judge::whole(&lab.items(&["nodes"])?, &lab.items(&["clusteroperators"])?).map(Some)
-    })
 }
 
 fn sample(lab: &Lab, minute: f64) -> Result<Sample> {

@@ -5,46 +5,77 @@
 
 mod host;
 
-use crate::CreateError;
 use crate::config::InstallConfig;
-use crate::graph::engine::Made;
-use crate::graph::{self, Id, ROLES};
-use crate::store::Files;
+use crate::graph::{Asset, Id, Parents};
+use crate::store::{Files, one};
+use crate::{
+    CreateError, Options, certificates, expiry, identity, install_config, keys, kubeconfig, manifests, nodes,
+    overrides, release, roles, shape,
+};
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::table;
-use seedling_types::{Admission, Inventory, ReleaseInfo, paths};
+use seedling_types::{ReleaseInfo, paths};
 use std::net::IpAddr;
 
-pub struct Inputs<'a> {
-    pub config: &'a InstallConfig,
-    pub made: &'a Made<'a>,
-    pub release: &'a ReleaseInfo,
-    pub inventory: Option<&'a Inventory>,
-    /// Digests of the nodes' tokens.
-    pub admission: &'a Admission,
-    /// Where the kubelet must not choose one of several addresses by itself.
-    pub node_ip: Option<IpAddr>,
+pub const BOOTSTRAP: Id = "bootstrap.Bootstrap";
+pub const IN_PLACE: Id = "bootstrap.SingleNodeBootstrapInPlace";
+
+pub fn assets() -> Vec<Asset> {
+    let ignition = |id, name, file: &'static str, config: fn(&Parents) -> Result<Config, CreateError>| {
+        Asset::new(id, name, &needs(), move |p, _| Ok(one(file, &serde_json::to_string(&config(p)?)?)))
+            .loaded(move |given, _| if given.run.options.refresh { Ok(None) } else { given.file(file) })
+            .checked(|files, options| expiry::check(files, options.now))
+    };
+    let in_place: fn(&Parents) -> _ = |p| Ok(config(p)?.merge(in_place(&in_place_disk(p.config()?)?)));
+    let (name, file) =
+        ("Single node bootstrap In Place Ignition Config", "bootstrap-in-place-for-live-iso.ign");
+    vec![
+        ignition(BOOTSTRAP, "Bootstrap Ignition Config", "bootstrap.ign", config),
+        ignition(IN_PLACE, name, file, in_place),
+    ]
+}
+
+/// The bootstrap node does not sign with these, and an admin's certificate is in the kubeconfigs only.
+const ELSEWHERE: [Id; 4] = [
+    "tls.AdminKubeConfigSignerCertKey",
+    "tls.KubeletBootstrapCertSigner",
+    "tls.AdminKubeConfigClientCertKey",
+    "seedling.BootstrapAdminClientCertKey",
+];
+const KUBECONFIGS: [Id; 3] = [kubeconfig::INTERNAL, kubeconfig::KUBELET, kubeconfig::LOOPBACK];
+
+fn needs() -> Vec<Id> {
+    let mut needs = vec![overrides::ID, install_config::ID, identity::CLUSTER_ID];
+    needs.extend(KUBECONFIGS);
+    needs.extend(roles::ROLES.iter().map(|of| of.customizations));
+    needs.extend(roles::ROLES.iter().map(|of| of.machines));
+    needs.extend([manifests::MANIFESTS, manifests::OPENSHIFT]);
+    needs.extend(certificates::rows().map(|(id, _)| id).filter(|id| !ELSEWHERE.contains(id)));
+    needs.extend([keys::SERVICE_ACCOUNT, keys::BOUND_SERVICE_ACCOUNT, keys::BOOTSTRAP_SSH]);
+    needs.extend([release::ID, nodes::INVENTORY, nodes::NODE_TOKENS]);
+    needs
 }
 
 /// Home of the user-data secrets. Upstream's payload has an operator that brings it; the native one does not.
 const MACHINE_API: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: openshift-machine-api\n";
 
-pub fn config(i: &Inputs) -> Result<Config, CreateError> {
+fn config(made: &Parents) -> Result<Config, CreateError> {
+    let (config, release) = (made.config()?, &release::of(made)?);
     let params = NodeParams {
-        domain: &i.config.domain,
-        release: i.release,
-        cluster_dns: i.config.networks.service_address(10),
-        pod_networks: i.config.networks.cluster.iter().map(|network| network.cidr).collect(),
+        domain: &config.domain,
+        release,
+        cluster_dns: config.networks.service_address(10),
+        pod_networks: config.networks.cluster.iter().map(|network| network.cidr).collect(),
     };
     let own = Config {
-        passwd: Passwd { users: vec![core(i)?] },
-        storage: Storage { files: files(i)? },
+        passwd: Passwd { users: vec![core(made)?] },
+        storage: Storage { files: files(made, release)? },
         systemd: Systemd { units: units() },
         ..Config::default()
     };
     let mut config = node::bootstrap(&params)?.merge(own);
-    if let Some(address) = i.node_ip {
+    if let Some(address) = node_ip(made.run().options)? {
         let contents =
             format!("[Service]\nEnvironment=\"NODE_ARGS=--node-ip={address} --address={address}\"\n");
         let kubelet = config.systemd.units.iter_mut().find(|unit| unit.name == "kubelet.service");
@@ -54,63 +85,63 @@ pub fn config(i: &Inputs) -> Result<Config, CreateError> {
     Ok(config)
 }
 
-fn core(i: &Inputs) -> Result<User, CreateError> {
-    let own = i.made.file(graph::BOOTSTRAP_SSH, "tls/bootstrap-ssh.pub")?;
-    let given = i.config.merged.ssh_key.lines().map(str::trim).filter(|line| !line.is_empty());
+fn core(made: &Parents) -> Result<User, CreateError> {
+    let own = made.file(keys::BOOTSTRAP_SSH, "tls/bootstrap-ssh.pub")?;
+    let given = made.config()?.merged.ssh_key.lines().map(str::trim).filter(|line| !line.is_empty());
     let keys = given.chain([own]).map(str::to_string).collect();
     Ok(User { name: "core".into(), ssh_authorized_keys: keys })
 }
 
-fn files(i: &Inputs) -> Result<Vec<File>, CreateError> {
+fn files(made: &Parents, release: &ReleaseInfo) -> Result<Vec<File>, CreateError> {
     let gather = include_str!("files/usr/local/bin/installer-gather.sh");
     let mut files = vec![motd(), File::inline("/usr/local/bin/installer-gather.sh", 0o555, gather)];
-    files.extend(host::files(i.config));
+    files.extend(host::files(made.config()?));
     let put = |path: &str, mode, contents: &str| {
         File::inline(format!("{}/{path}", paths::OPT_OPENSHIFT), mode, contents)
     };
-    for (path, contents) in manifests(i)? {
+    for (path, contents) in manifests(made)? {
         let mode = if path.contains("fencing-credentials") { 0o600 } else { 0o644 };
         files.push(put(&path, mode, &contents));
     }
     files.push(put("manifests/00_openshift-machine-api-ns.yaml", 0o644, MACHINE_API));
-    files.push(put("release.json", 0o644, &serde_json::to_string_pretty(i.release)?));
-    files.push(put("node-tokens.json", 0o600, &serde_json::to_string(i.admission)?));
-    if let Some(inventory) = i.inventory {
+    files.push(put("release.json", 0o644, &serde_json::to_string_pretty(release)?));
+    files.push(put("node-tokens.json", 0o600, &serde_json::to_string(&nodes::admission(made)?)?));
+    if let Some(inventory) = made.inventory()? {
         files.push(put("hosts.yaml", 0o644, &inventory.to_yaml()));
     }
-    for id in [graph::KUBECONFIG_INTERNAL, graph::KUBECONFIG_KUBELET, graph::KUBECONFIG_LOOPBACK] {
-        files.extend(i.made.files(id)?.iter().map(|(path, contents)| put(path, 0o600, contents)));
+    for id in KUBECONFIGS {
+        files.extend(made.files(id)?.iter().map(|(path, contents)| put(path, 0o600, contents)));
     }
-    let loopback = i.made.file(graph::KUBECONFIG_LOOPBACK, "auth/kubeconfig-loopback")?;
+    let loopback = made.file(kubeconfig::LOOPBACK, "auth/kubeconfig-loopback")?;
     files.push(File::inline(paths::LOCALHOST_KUBECONFIG, 0o600, loopback));
-    for (path, contents) in tls(i)? {
+    for (path, contents) in tls(made)? {
         files.push(put(path, 0o600, contents));
     }
-    files.push(put("tls/root-ca.crt", 0o644, i.made.file(graph::ROOT_CA, "tls/root-ca.crt")?));
+    files.push(put("tls/root-ca.crt", 0o644, made.file(certificates::ROOT_CA, "tls/root-ca.crt")?));
     Ok(files)
 }
 
 /// In upstream's order of precedence: a later asset's file replaces an earlier one's.
-fn manifests(i: &Inputs) -> Result<Files, CreateError> {
+fn manifests(made: &Parents) -> Result<Files, CreateError> {
     let mut all = Files::new();
-    let roles = ROLES.iter().flat_map(|of| [of.machines, of.customizations]);
-    for id in [graph::MANIFESTS, graph::OPENSHIFT].into_iter().chain(roles).chain([graph::CVO_IGNORE]) {
-        all.extend(i.made.files(id)?.clone());
+    let roles = roles::ROLES.iter().flat_map(|of| [of.machines, of.customizations]);
+    for id in [manifests::MANIFESTS, manifests::OPENSHIFT].into_iter().chain(roles).chain([overrides::ID]) {
+        all.extend(made.files(id)?.clone());
     }
     Ok(all)
 }
 
 /// Every key and certificate that the bootstrap node works with.
-fn tls<'a>(i: &Inputs<'a>) -> Result<Vec<(&'a String, &'a String)>, CreateError> {
+fn tls<'a>(made: &Parents<'a>) -> Result<Vec<(&'a String, &'a String)>, CreateError> {
     // Of root-ca only the certificate goes along.
-    let here = |id: &Id| *id != graph::ROOT_CA && !graph::NOT_IN_BOOTSTRAP.contains(id);
+    let here = |id: &Id| *id != certificates::ROOT_CA && !ELSEWHERE.contains(id);
     let signers = table::SIGNERS.iter().map(|s| s.asset).filter(here);
     let leaves = table::LEAVES.iter().map(|l| l.asset).filter(here);
     let bundles = table::BUNDLES.iter().map(|b| b.asset);
-    let pairs = [graph::SERVICE_ACCOUNT, graph::BOUND_SERVICE_ACCOUNT];
+    let pairs = [keys::SERVICE_ACCOUNT, keys::BOUND_SERVICE_ACCOUNT];
     let mut files = Vec::new();
     for id in bundles.chain(signers).chain(leaves).chain(pairs) {
-        files.extend(i.made.files(id)?);
+        files.extend(made.files(id)?);
     }
     Ok(files)
 }
@@ -142,7 +173,7 @@ fn units() -> Vec<Unit> {
 }
 
 /// What an installation in place adds: when bootkube is done, the node is written to its disk and started from there.
-pub fn in_place(disk: &str) -> Config {
+fn in_place(disk: &str) -> Config {
     let service =
         include_str!("files/etc/systemd/system/install-to-disk.service").replace("@DISK@", &quoted(disk));
     let script = include_str!("files/usr/local/bin/install-to-disk.sh");
@@ -165,4 +196,34 @@ pub fn in_place(disk: &str) -> Config {
 fn quoted(word: &str) -> String {
     let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{escaped}\"")
+}
+
+/// Where the kubelet must not choose one of several addresses by itself.
+fn node_ip(options: &Options) -> Result<Option<IpAddr>, CreateError> {
+    let Some(text) = &options.bootstrap_node_ip else { return Ok(None) };
+    let why = format!("OPENSHIFT_INSTALL_BOOTSTRAP_NODE_IP: Invalid value: {text:?}: must be an IP address");
+    text.parse().map(Some).map_err(|_| CreateError::Refused(vec![why]))
+}
+
+fn in_place_disk(config: &InstallConfig) -> Result<String, CreateError> {
+    let mut refused = Vec::new();
+    if config.masters != 1 {
+        refused.push(format!(
+            "controlPlane.replicas: Invalid value: {}: bootstrap in place requires a single ControlPlane replica",
+            config.masters
+        ));
+    }
+    match shape::installation_disk(config) {
+        None => refused.push(
+            "bootstrapInPlace: Required value: bootstrapInPlace is required when creating a single node bootstrap-in-place ignition"
+                .into(),
+        ),
+        Some("") => refused.push(
+            "bootstrapInPlace.installationDisk: Required value: installationDisk must be set the target disk drive for the installation"
+                .into(),
+        ),
+        Some(disk) if refused.is_empty() => return Ok(disk.into()),
+        Some(_) => {}
+    }
+    Err(CreateError::Refused(refused))
 }

@@ -58,15 +58,6 @@ impl<'a> Context<'a> {
     pub fn new(stream: &'a str) -> Self {
         Self { stream, lenient: false, skip_host_crypto: false }
     }
-    /// With the two variables that upstream knows.
-    pub fn from_environment(stream: &'a str) -> Self {
-        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        Self {
-            stream,
-            lenient: set("OPENSHIFT_INSTALL_INVOKER"),
-            skip_host_crypto: set("OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION"),
-        }
-    }
 }
 
 /// A valid install-config.

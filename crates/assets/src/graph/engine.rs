@@ -3,32 +3,16 @@
 //! An asset is dirty if one of those it is made of was changed by the user. Then it is made again, and what lies on the disk in
 //! its place is discarded. Otherwise the disk wins over the state, and the state over making.
 
-use super::{Id, Row, rows};
+use super::asset::{Asset, Found, Id};
+use crate::config::InstallConfig;
+use crate::given::{Given, Run};
 use crate::store::Files;
-use crate::{CreateError, Level, Message};
+use crate::{CreateError, Level, Message, install_config, nodes};
+use seedling_types::Inventory;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Member of the state file that lists assets by name.
 const STALE: &str = "stale";
-
-/// Reads and makes assets; the engine decides which and when.
-pub trait Workshop {
-    /// `known` says whether an earlier run made it.
-    fn on_disk(&self, id: Id, known: Option<&Files>) -> Result<Option<Found>, CreateError>;
-    /// What came from an earlier run may be of no use any more.
-    fn check(&self, id: Id, files: &Files) -> Result<(), CreateError>;
-    fn make(&self, id: Id, made: &Made, say: &mut Vec<Message>) -> Result<Files, CreateError>;
-}
-
-/// An asset that lies in the asset directory.
-#[derive(Default)]
-pub struct Found {
-    pub files: Files,
-    /// To be removed when the asset has gone into another one.
-    pub consumed: Vec<String>,
-    /// Asked for by name: taken even if it would have to be made anew.
-    pub insisted: bool,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -47,22 +31,47 @@ struct Entry {
     left_over: Files,
 }
 
-/// What there is so far.
-pub struct Made<'e>(&'e BTreeMap<Id, Entry>);
+/// What an asset is made of: those that it declares and how the run was asked for, nothing else.
+pub struct Parents<'a> {
+    asset: &'a Asset,
+    entries: &'a BTreeMap<Id, Entry>,
+    given: &'a Given<'a>,
+}
 
-impl<'e> Made<'e> {
-    pub fn files(&self, id: Id) -> Result<&'e Files, CreateError> {
-        let entry = self.0.get(id).filter(|entry| entry.source != Source::ToBeMade);
-        entry.map(|entry| &entry.files).ok_or(CreateError::Missing(id))
+impl<'a> Parents<'a> {
+    pub fn files(&self, id: Id) -> Result<&'a Files, CreateError> {
+        self.declared(id)?;
+        files(self.entries, id)
     }
-    pub fn file(&self, id: Id, path: &str) -> Result<&'e str, CreateError> {
+    pub fn file(&self, id: Id, path: &str) -> Result<&'a str, CreateError> {
         self.files(id)?.get(path).map(String::as_str).ok_or(CreateError::Missing(id))
+    }
+    /// The install-config, as read.
+    pub fn config(&self) -> Result<&'a InstallConfig, CreateError> {
+        self.declared(install_config::ID).map(|()| &self.given.config)
+    }
+    /// hosts.yaml, as read.
+    pub fn inventory(&self) -> Result<Option<&'a Inventory>, CreateError> {
+        self.declared(nodes::INVENTORY).map(|()| self.given.inventory.as_ref())
+    }
+    pub fn run(&self) -> &'a Run<'a> {
+        &self.given.run
+    }
+    fn declared(&self, need: Id) -> Result<(), CreateError> {
+        let asset = self.asset.id;
+        let declared = asset == need || self.asset.needs.contains(&need);
+        if declared { Ok(()) } else { Err(CreateError::Undeclared { asset, need }) }
     }
 }
 
+fn files(entries: &BTreeMap<Id, Entry>, id: Id) -> Result<&Files, CreateError> {
+    let entry = entries.get(id).filter(|entry| entry.source != Source::ToBeMade);
+    entry.map(|entry| &entry.files).ok_or(CreateError::Missing(id))
+}
+
 pub struct Engine<'a> {
-    workshop: &'a dyn Workshop,
-    rows: BTreeMap<Id, Row>,
+    given: &'a Given<'a>,
+    assets: BTreeMap<Id, Asset>,
     state: BTreeMap<Id, Files>,
     /// Made of something that has changed since, and not made again yet.
     stale: BTreeSet<Id>,
@@ -71,22 +80,22 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub fn new(workshop: &'a dyn Workshop, mut state: BTreeMap<String, Files>) -> Self {
-        let rows: BTreeMap<Id, Row> = rows().into_iter().map(|row| (row.id, row)).collect();
+    pub fn new(assets: Vec<Asset>, given: &'a Given<'a>, mut state: BTreeMap<String, Files>) -> Self {
+        let assets: BTreeMap<Id, Asset> = assets.into_iter().map(|asset| (asset.id, asset)).collect();
         let stale = state.remove(STALE).unwrap_or_default();
-        let stale = rows.keys().copied().filter(|id| stale.contains_key(*id)).collect();
-        let state = rows.keys().filter_map(|id| Some((*id, state.remove(&format!("*{id}"))?))).collect();
-        Self { workshop, rows, state, stale, entries: BTreeMap::new(), messages: vec![] }
+        let stale = assets.keys().copied().filter(|id| stale.contains_key(*id)).collect();
+        let state = assets.keys().filter_map(|id| Some((*id, state.remove(&format!("*{id}"))?))).collect();
+        Self { given, assets, state, stale, entries: BTreeMap::new(), messages: vec![] }
     }
 
     pub fn fetch_target(&mut self, id: Id) -> Result<(), CreateError> {
-        let name = self.rows[id].name.clone();
+        let name = self.assets[id].name.clone();
         let done = self.load(id, 0).and_then(|()| self.fetch(id));
         done.map_err(|e| e.within(&format!("failed to fetch {name}")))
     }
 
-    pub fn made(&self) -> Made<'_> {
-        Made(&self.entries)
+    pub fn files(&self, id: Id) -> Result<&Files, CreateError> {
+        files(&self.entries, id)
     }
 
     /// For the state file: what an earlier run made and this one did not look at stays, and is stale if it is made of
@@ -107,7 +116,7 @@ impl<'a> Engine<'a> {
         let fetched = |id| self.entries.get(id).filter(|entry| entry.source != Source::ToBeMade);
         let changed = |need| fetched(need).is_some_and(|e| matches!(e.source, Source::Disk | Source::Made));
         let behind = |need: &Id| changed(*need) || self.is_stale(need);
-        fetched(id).is_none() && (self.stale.contains(id) || self.rows[id].needs.iter().any(behind))
+        fetched(id).is_none() && (self.stale.contains(id) || self.assets[id].needs.iter().any(behind))
     }
 
     /// Every asset that lies on the disk and is no target: name and files.
@@ -115,7 +124,7 @@ impl<'a> Engine<'a> {
         let gone = self.entries.iter().filter(|(id, entry)| {
             !targets.contains(id) && entry.source != Source::ToBeMade && !entry.consumed.is_empty()
         });
-        gone.map(|(id, entry)| (self.rows[id].name.as_str(), entry.consumed.as_slice())).collect()
+        gone.map(|(id, entry)| (self.assets[id].name.as_str(), entry.consumed.as_slice())).collect()
     }
 
     /// Files of a target that the user or an earlier run left, and that are not part of it any more.
@@ -129,15 +138,15 @@ impl<'a> Engine<'a> {
             return Ok(());
         }
         let mut dirty = self.stale.contains(id);
-        for need in self.rows[id].needs.clone() {
+        for need in self.assets[id].needs.clone() {
             self.load(need, depth + 1)?;
             let entry = &self.entries[need];
             dirty |= entry.dirty || entry.source == Source::Disk;
         }
-        let name = self.rows[id].name.clone();
+        let name = self.assets[id].name.clone();
         let inside = |e: CreateError| e.within(&format!("failed to load asset {name:?}"));
         let known = self.state.get(id);
-        let found = self.workshop.on_disk(id, known).map_err(inside)?;
+        let found = (self.assets[id].load)(self.given, known).map_err(inside)?;
         let insisted = found.as_ref().is_some_and(|found| found.insisted);
         let is_there = found.is_some();
         let Found { files, consumed, .. } = found.unwrap_or_default();
@@ -165,7 +174,7 @@ impl<'a> Engine<'a> {
             entry(Files::new(), Source::ToBeMade, Files::new())
         };
         if entry.source != Source::ToBeMade {
-            self.workshop.check(id, &entry.files).map_err(inside)?;
+            (self.assets[id].check)(&entry.files, self.given.run.options).map_err(inside)?;
         }
         self.entries.insert(id, entry);
         Ok(())
@@ -175,11 +184,13 @@ impl<'a> Engine<'a> {
         if self.entries[id].source != Source::ToBeMade {
             return Ok(());
         }
-        let name = self.rows[id].name.clone();
-        for need in self.rows[id].needs.clone() {
+        let (name, needs) = (self.assets[id].name.clone(), self.assets[id].needs.clone());
+        for need in needs {
             self.fetch(need).map_err(|e| e.within(&format!("failed to fetch dependency of {name:?}")))?;
         }
-        let made = self.workshop.make(id, &Made(&self.entries), &mut self.messages);
+        let asset = &self.assets[id];
+        let parents = Parents { asset, entries: &self.entries, given: self.given };
+        let made = (asset.make)(&parents, &mut self.messages);
         let mut files = made.map_err(|e| e.within(&format!("failed to generate asset {name:?}")))?;
         if let Some(entry) = self.entries.get_mut(id) {
             for (path, contents) in std::mem::take(&mut entry.left_over) {

@@ -7,14 +7,16 @@ mod machines;
 mod openshift;
 
 pub use machines::machines;
-pub use openshift::{install, openshift};
+pub use openshift::{OPENSHIFT, OPENSHIFT_INSTALL};
 
+use crate::certificates::pair;
 use crate::config::model::ContentSource;
 use crate::config::{ClusterNetwork, InstallConfig};
+use crate::graph::{Asset, Found, Id, Parents};
 use crate::identity::Identity;
-use crate::store::Files;
+use crate::store::{Files, one};
 use crate::yaml::to_yaml;
-use crate::{CreateError, shape};
+use crate::{CreateError, Message, certificates, identity, install_config, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ipnet::IpNet;
 use seedling_pki::CertKey;
@@ -22,24 +24,64 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use time::format_description::well_known::Rfc3339;
 
+pub const MANIFESTS: Id = "manifests.Manifests";
+pub const CLUSTER_API: Id = "clusterapi.Cluster";
+/// Marks `manifests/` as a whole set that an earlier run wrote.
+pub const WHOLE_SET: &str = "manifests/cluster-config.yaml";
 const USER_CA: &str = "user-ca-bundle";
 
-pub struct Inputs<'a> {
-    pub config: &'a InstallConfig,
-    pub identity: &'a Identity,
-    pub root_ca: &'a CertKey,
-    pub machine_config_server: &'a CertKey,
+pub fn assets() -> Vec<Asset> {
+    let needs = [
+        identity::CLUSTER_ID,
+        install_config::ID,
+        certificates::ROOT_CA,
+        certificates::MACHINE_CONFIG_SERVER,
+    ];
+    let common = Asset::new(MANIFESTS, "Common Manifests", &needs, common).loaded(|given, known| {
+        let found = given.store.manifests("manifests")?;
+        let whole = found.contains_key(WHOLE_SET) || (known.is_none() && !found.is_empty());
+        Ok(whole.then(|| Found::all_of(found)))
+    });
+    let cluster_api =
+        Asset::new(CLUSTER_API, "Cluster API Manifests", &[], |_, _| Ok(one("000_capi-namespace.yaml", "")));
+    [common, cluster_api].into_iter().chain(openshift::assets()).collect()
+}
+
+struct Inputs<'a> {
+    config: &'a InstallConfig,
+    identity: &'a Identity,
+    root_ca: &'a CertKey,
+    machine_config_server: &'a CertKey,
     /// Version of the release.
-    pub version: &'a str,
+    version: &'a str,
 }
 
 fn files(folder: &str, objects: Vec<(String, Value)>) -> Result<Files, CreateError> {
     objects.into_iter().map(|(name, object)| Ok((format!("{folder}/{name}"), to_yaml(&object)?))).collect()
 }
 
-/// Asset "Common Manifests".
-pub fn common(i: &Inputs) -> Result<Files, CreateError> {
-    let objects = objects(i)?.into_iter().chain(asked_for(i.config));
+fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files, CreateError> {
+    let config = made.config()?;
+    if config.masters_schedulable() {
+        say.push(Message::warning(
+            "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings",
+        ));
+    }
+    let (root_ca, server) = (pair(made, "root-ca")?, pair(made, "machine-config-server")?);
+    for (what, pair) in [("CA", &root_ca), ("TLS", &server)] {
+        let (from, until) = seedling_pki::validity(&pair.cert)?;
+        let [from, until] = [from, until].map(|time| time.format(&Rfc3339).unwrap_or_default());
+        let text = format!("Successfully populated MCS {what} cert information: root-ca {until} {from}");
+        say.push(Message::info(text));
+    }
+    let inputs = Inputs {
+        config,
+        identity: &Identity::of(made)?,
+        root_ca: &root_ca,
+        machine_config_server: &server,
+        version: &made.run().version,
+    };
+    let objects = objects(&inputs)?.into_iter().chain(asked_for(config));
     files("manifests", objects.map(|(name, object)| (name.to_string(), object)).collect())
 }
 

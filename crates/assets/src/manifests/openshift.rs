@@ -2,13 +2,37 @@
 
 use super::{config_map, files};
 use crate::config::InstallConfig;
-use crate::store::Files;
-use crate::{CreateError, shape};
+use crate::graph::{Asset, Id};
+use crate::store::{Files, one};
+use crate::yaml::to_yaml;
+use crate::{CreateError, identity, install_config, roles, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-/// Asset "Openshift Manifests".
-pub fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files, CreateError> {
+pub const OPENSHIFT: Id = "manifests.Openshift";
+pub const OPENSHIFT_INSTALL: Id = "openshiftinstall.Config";
+const INSTALL_FILE: &str = "openshift/openshift-install-manifests.yaml";
+
+pub fn assets() -> [Asset; 2] {
+    let needs = [
+        install_config::ID,
+        identity::CLUSTER_ID,
+        identity::PASSWORD,
+        identity::PASSWORD_SECRET,
+        OPENSHIFT_INSTALL,
+    ];
+    let all = Asset::new(OPENSHIFT, "Openshift Manifests", &needs, |p, _| {
+        let mut files = openshift(p.config()?, p.file(identity::PASSWORD_SECRET, "hash")?)?;
+        files.extend(p.files(OPENSHIFT_INSTALL)?.clone());
+        Ok(files)
+    });
+    let who = Asset::new(OPENSHIFT_INSTALL, "OpenShift Install (Manifests)", &[], |p, _| {
+        install(&p.run().version, &p.run().options.invoker)
+    });
+    [all.loaded(|given, _| roles::manifests_of(given, None)), who.loaded(|given, _| given.file(INSTALL_FILE))]
+}
+
+fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files, CreateError> {
     let mut objects = vec![
         ("99_feature-gate.yaml", feature_gate(config)),
         (
@@ -38,11 +62,11 @@ pub fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files, C
     files("openshift", objects.into_iter().map(|(name, object)| (name.to_string(), object)).collect())
 }
 
-/// Asset "OpenShift Install (Manifests)": who made this cluster.
-pub fn install(version: &str, invoker: &str) -> Result<Files, CreateError> {
+/// Who made this cluster.
+fn install(version: &str, invoker: &str) -> Result<Files, CreateError> {
     let data = json!({ "invoker": invoker, "version": version });
     let object = config_map("openshift-config", "openshift-install-manifests", data);
-    files("openshift", vec![("openshift-install-manifests.yaml".into(), object)])
+    Ok(one(INSTALL_FILE, &to_yaml(&object)?))
 }
 
 fn feature_gate(config: &InstallConfig) -> Value {

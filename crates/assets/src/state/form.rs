@@ -2,9 +2,11 @@
 //! inventory, tokens, the release, what is stale) are members of ours, as path → contents, which its store carries along; earlier
 //! versions of ours wrote all members so, and they are still read.
 
-use crate::given::parse_release;
-use crate::graph::{self, ROLES};
 use crate::store::Files;
+use crate::{
+    bootstrap, certificates, identity, install_config, keys, kubeconfig, manifests, metadata, overrides,
+    release, roles,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_pki::table;
 use serde_json::{Map, Value, json};
@@ -13,22 +15,20 @@ use std::collections::BTreeMap;
 /// release.json; upstream's own asset knows only the image.
 const OUR_RELEASE: &str = "seedling.Release";
 const SSH: &str = "tls/bootstrap-ssh";
-const PASSWORD_FILE: &str = "auth/kubeadmin-password";
-const CLUSTER_CONFIG: &str = "manifests/cluster-config.yaml";
 /// Upstream's keys where nothing else was asked for; it writes no parameters then.
 const DEFAULT_KEYS: &str = "rsa-2048";
 
 type Members = BTreeMap<String, Map<String, Value>>;
 
 pub fn write(state: &BTreeMap<String, Files>) -> BTreeMap<String, Value> {
-    let hash = state.get(&key(graph::PASSWORD_SECRET)).and_then(|files| files.get("hash"));
+    let hash = state.get(&key(identity::PASSWORD_SECRET)).and_then(|files| files.get("hash"));
     let mut members = BTreeMap::new();
     for (name, files) in state {
         let id = name.trim_start_matches('*');
         match id {
             // Upstream keeps the hash with the password.
-            graph::PASSWORD_SECRET => continue,
-            graph::RELEASE => {
+            identity::PASSWORD_SECRET => continue,
+            release::ID => {
                 members.insert(key(OUR_RELEASE), json!(files));
             }
             _ => {}
@@ -42,13 +42,13 @@ pub fn read(members: Members) -> BTreeMap<String, Files> {
     let mut state = BTreeMap::new();
     for (name, member) in members {
         match name.trim_start_matches('*') {
-            OUR_RELEASE => drop(state.insert(key(graph::RELEASE), flat(&member))),
-            graph::RELEASE if member.contains_key("PullSpec") => {}
+            OUR_RELEASE => drop(state.insert(key(release::ID), flat(&member))),
+            release::ID if member.contains_key("PullSpec") => {}
             id => {
                 if let Some(hash) =
-                    member.get("PasswordHash").filter(|_| id == graph::PASSWORD).and_then(decode)
+                    member.get("PasswordHash").filter(|_| id == identity::PASSWORD).and_then(decode)
                 {
-                    state.insert(key(graph::PASSWORD_SECRET), [("hash".to_string(), hash)].into());
+                    state.insert(key(identity::PASSWORD_SECRET), [("hash".to_string(), hash)].into());
                 }
                 state.insert(name.clone(), files(id, &member));
             }
@@ -69,7 +69,9 @@ fn member(id: &str, files: &Files, hash: Option<&String>) -> Value {
         |end: &str| files.iter().find(|(path, _)| path.ends_with(end)).map(|(_, contents)| encode(contents));
     let one = || files.iter().next().map(|(path, contents)| file(path, contents));
     let list = || list(files.iter());
-    if let Some(of) = ROLES.iter().find(|of| [of.pointer, of.machines, of.customizations].contains(&id)) {
+    if let Some(of) =
+        roles::ROLES.iter().find(|of| [of.pointer, of.machines, of.customizations].contains(&id))
+    {
         return match id {
             _ if id == of.machines => machines(files, of.pool),
             _ if id == of.pointer => json!({"Config": first().and_then(json_of), "File": one()}),
@@ -79,33 +81,35 @@ fn member(id: &str, files: &Files, hash: Option<&String>) -> Value {
     if table::BUNDLES.iter().any(|bundle| bundle.asset == id) {
         return json!({"BundleRaw": ending(".crt"), "FileList": list()});
     }
-    let mut pairs = table::SIGNERS.iter().map(|s| s.asset).chain(table::LEAVES.iter().map(|l| l.asset));
     // What upstream has no type for is a member of ours, as all of these.
-    if pairs.any(|asset| asset == id && !id.starts_with("seedling.")) {
+    if certificates::pairs().any(|(asset, _)| asset == id && !id.starts_with("seedling.")) {
         return json!({"CertRaw": ending(".crt"), "KeyRaw": ending(".key"), "FileList": list()});
     }
     match id {
-        graph::INSTALL_CONFIG => json!({"config": first().and_then(yaml_of), "file": one()}),
-        graph::CLUSTER_ID => json!({"UUID": text("clusterID"), "InfraID": text("infraID")}),
-        graph::KEY_PARAMETERS => json!({"PKIConfig": parameters(text("algorithm"))}),
-        graph::SERVICE_ACCOUNT => json!({"Pvt": ending(".key"), "Pub": ending(".pub"), "FileList": list()}),
-        graph::BOOTSTRAP_SSH => json!({"Priv": ending(".key"), "Pub": ending(".pub")}),
-        graph::PASSWORD => {
+        install_config::ID => json!({"config": first().and_then(yaml_of), "file": one()}),
+        identity::CLUSTER_ID => json!({"UUID": text("clusterID"), "InfraID": text("infraID")}),
+        certificates::KEY_PARAMETERS => json!({"PKIConfig": parameters(text("algorithm"))}),
+        keys::SERVICE_ACCOUNT => json!({"Pvt": ending(".key"), "Pub": ending(".pub"), "FileList": list()}),
+        keys::BOOTSTRAP_SSH => json!({"Priv": ending(".key"), "Pub": ending(".pub")}),
+        identity::PASSWORD => {
             json!({"Password": first(), "PasswordHash": hash.map(|h| encode(h)), "File": one()})
         }
-        graph::MANIFESTS => json!({"KubeSysConfig": yaml_of(text(CLUSTER_CONFIG)), "FileList": list()}),
-        graph::OPENSHIFT | graph::CLUSTER_API | graph::CVO_IGNORE | graph::BOUND_SERVICE_ACCOUNT => {
+        manifests::MANIFESTS => {
+            json!({"KubeSysConfig": yaml_of(text(manifests::WHOLE_SET)), "FileList": list()})
+        }
+        manifests::OPENSHIFT | manifests::CLUSTER_API | overrides::ID | keys::BOUND_SERVICE_ACCOUNT => {
             json!({"FileList": list()})
         }
-        graph::KUBECONFIG_ADMIN
-        | graph::KUBECONFIG_INTERNAL
-        | graph::KUBECONFIG_KUBELET
-        | graph::KUBECONFIG_LOOPBACK => json!({"Config": first().and_then(yaml_of), "File": one()}),
-        graph::BOOTSTRAP | graph::IN_PLACE => json!({"Config": first().and_then(json_of), "File": one()}),
-        graph::METADATA | graph::OPENSHIFT_INSTALL => json!({"File": one()}),
-        graph::RELEASE => {
+        _ if kubeconfig::ROWS.iter().any(|row| row.id == id) => {
+            json!({"Config": first().and_then(yaml_of), "File": one()})
+        }
+        bootstrap::BOOTSTRAP | bootstrap::IN_PLACE => {
+            json!({"Config": first().and_then(json_of), "File": one()})
+        }
+        metadata::ID | manifests::OPENSHIFT_INSTALL => json!({"File": one()}),
+        release::ID => {
             let image =
-                parse_release(text("release.json")).map(|release| release.release_image).unwrap_or_default();
+                release::parse(text(release::FILE)).map(|release| release.release_image).unwrap_or_default();
             json!({"PullSpec": image, "Repository": image.split('@').next()})
         }
         _ => json!(files),
@@ -117,18 +121,18 @@ fn files(id: &str, member: &Map<String, Value>) -> Files {
     let named =
         |names: [&str; 2], fields: [String; 2]| names.map(str::to_string).into_iter().zip(fields).collect();
     match id {
-        graph::CLUSTER_ID if member.contains_key("UUID") => {
+        identity::CLUSTER_ID if member.contains_key("UUID") => {
             named(["clusterID", "infraID"], [text("UUID"), text("InfraID")])
         }
-        graph::KEY_PARAMETERS if member.contains_key("PKIConfig") => {
+        certificates::KEY_PARAMETERS if member.contains_key("PKIConfig") => {
             [("algorithm".to_string(), algorithm(&member["PKIConfig"]))].into()
         }
-        graph::BOOTSTRAP_SSH if member.contains_key("Priv") => {
+        keys::BOOTSTRAP_SSH if member.contains_key("Priv") => {
             let part = |name| member.get(name).and_then(decode).unwrap_or_default();
             named([&format!("{SSH}.key"), &format!("{SSH}.pub")], [part("Priv"), part("Pub")])
         }
-        graph::PASSWORD if member.contains_key("Password") => {
-            [(PASSWORD_FILE.to_string(), text("Password"))].into()
+        identity::PASSWORD if member.contains_key("Password") => {
+            [(identity::PASSWORD_FILE.to_string(), text("Password"))].into()
         }
         _ if member.values().all(Value::is_string) => flat(member),
         _ => member.values().flat_map(all_files).collect(),

@@ -21,6 +21,11 @@ const PUBLIC: u32 = 0o640;
 /// Path below the asset directory → contents.
 pub type Files = BTreeMap<String, String>;
 
+/// A set of one.
+pub fn one(path: &str, contents: &str) -> Files {
+    [(path.to_string(), contents.to_string())].into()
+}
+
 pub struct Store<'a> {
     dir: PathBuf,
     disk: &'a dyn Disk,

@@ -9,7 +9,7 @@ pub const STAGE: Stage = Stage {
     name: "api-bootstrap",
     done: Some("api-bootstrap"),
     why: "operators keep their settings in kinds of their own, which must exist before their objects",
-    reads: &["release-manifests/*.crd.yaml", "manifests/99_feature-gate.yaml"],
+    reads: &["release-manifests/*.crd.yaml", "manifests/99_feature-gate.yaml", "release.json"],
     writes: &["manifests/*.crd.yaml", "manifests/99_feature-gate.yaml (status)"],
     check: "the release's CustomResourceDefinitions are in manifests/",
 };

@@ -6,13 +6,16 @@ use super::mco_bootstrap;
 use crate::{Context, Outcome, apply, leader, quorum};
 use anyhow::{Context as _, Result};
 use kube::Client;
+use seedling_api::{
+    Conditions, KubeApiServer, KubeControllerManager, KubeScheduler, Meta, Node, ObjectReference, Pod,
+    StaticPodOperator, named_in,
+};
 use seedling_cluster::operator_status::said_available;
-use seedling_cluster::{Cache, create_if_missing};
+use seedling_cluster::{Cache, Kind, create_if_missing};
 use seedling_steps::journal::fold;
 use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic_if_changed};
 use seedling_types::names::{NS_CVO, NS_KAS, NS_KCM, NS_SCHEDULER};
 use seedling_types::{paths, ports};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -41,7 +44,6 @@ const REQUIRED_PODS: &[(&str, &str)] = &[
     (NS_CVO, "cluster-version-operator-"),
 ];
 /// Operators whose revision 1 must run on at least two masters.
-const HIGHLY_AVAILABLE: &[&str] = &["KubeAPIServer", "KubeScheduler", "KubeControllerManager"];
 /// What the bootstrap node does for joining machines must be done by the masters before it goes.
 const BEFORE_LEAVING: &[&str] = &["machine-approver", "machine-config"];
 /// Clients of the API server: they stop first, while it still serves.
@@ -152,12 +154,12 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
             }
         }
         if highly_available {
-            for kind in HIGHLY_AVAILABLE {
-                let n = nodes_at_a_revision(cache, kind).await;
-                if n < 2 {
-                    unmet.push(format!("{kind} at a revision on {n} of 2 masters"));
-                }
-            }
+            let highly_available = [
+                at_a_revision::<KubeApiServer>(cache).await,
+                at_a_revision::<KubeScheduler>(cache).await,
+                at_a_revision::<KubeControllerManager>(cache).await,
+            ];
+            unmet.extend(highly_available.into_iter().filter_map(Result::err));
         }
         for name in BEFORE_LEAVING {
             if !said_available(cache, name).await.unwrap_or(false) {
@@ -182,60 +184,46 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
 async fn slowest_master(cache: &Cache, masters: &[String]) -> Option<String> {
     let mut not_ready = None;
     for master in masters {
-        match cache.get("v1", "Node", None, master).await.ok()? {
+        match cache.get::<Node>(None, master).await.ok()? {
             None => return Some(master.clone()),
-            Some(node) if !is_ready(&node) => _ = not_ready.get_or_insert(master),
+            Some(node) if !node.is("Ready") => _ = not_ready.get_or_insert(master),
             Some(_) => {}
         }
     }
     not_ready.cloned()
 }
 
-fn is_ready(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array();
-    conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
-}
-
 async fn pod_status(cache: &Cache, namespace: &str, prefix: &str) -> String {
-    let pods = match cache.list("v1", "Pod", namespace).await {
+    let pods = match cache.list::<Pod>(namespace).await {
         Ok(pods) => pods,
         Err(_) => return "Unknown".into(),
     };
-    let named = pods.iter().filter(|p| p["metadata"]["name"].as_str().is_some_and(|n| n.starts_with(prefix)));
-    let status = |pod: &Value| match (pod["status"]["phase"].as_str().unwrap_or("Unknown"), is_ready(pod)) {
+    let status = |pod: &Pod| match (pod.phase(), pod.is("Ready")) {
         ("Running", true) => "Ready".to_string(),
         ("Running", false) => "RunningNotReady".to_string(),
         (phase, _) => phase.to_string(),
     };
-    let mut statuses: Vec<_> = named.map(status).collect();
+    let named = pods.iter().filter(|pod| pod.name().starts_with(prefix));
+    let mut statuses: Vec<_> = named.map(|pod| status(pod)).collect();
     statuses.sort_by_key(|s| s != "Ready");
     statuses.into_iter().next().unwrap_or_else(|| "DoesNotExist".into())
 }
 
-async fn nodes_at_a_revision(cache: &Cache, kind: &'static str) -> usize {
-    let found = cache.get("operator.openshift.io/v1", kind, None, "cluster").await;
-    let nodes = found
-        .ok()
-        .flatten()
-        .and_then(|o| o.pointer("/status/nodeStatuses").and_then(Value::as_array).cloned());
-    nodes.unwrap_or_default().iter().filter(|n| n["currentRevision"].as_i64().unwrap_or(0) >= 1).count()
+/// Ready on two masters, or what is missing.
+async fn at_a_revision<K: Kind + StaticPodOperator>(cache: &Cache) -> Result<(), String> {
+    let found = cache.get::<K>(None, "cluster").await.ok().flatten();
+    let masters = found.map_or(0, |settings| settings.status().at_a_revision());
+    if masters >= 2 {
+        Ok(())
+    } else {
+        Err(format!("{} at a revision on {masters} of 2 masters", K::kind(&())))
+    }
 }
 
 async fn event(client: &Client, name: &str, message: &str) -> Result<()> {
-    let now = time::OffsetDateTime::now_utc().replace_nanosecond(0)?;
-    let now = now.format(&time::format_description::well_known::Rfc3339)?;
-    let event = json!({
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"namespace": "kube-system", "name": name},
-        "involvedObject": {"namespace": "kube-system"},
-        "message": message,
-        "source": {"component": "cluster-bootstrap"},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-        "type": "Normal",
-    });
+    let about = ObjectReference { namespace: Some("kube-system".into()), ..ObjectReference::default() };
+    let metadata = named_in("kube-system", name);
+    let event = seedling_api::event(metadata, about, "cluster-bootstrap", "Normal", message);
     create_if_missing(client, &event).await.with_context(|| format!("event {name}"))?;
     println!("Sending {name} event.");
     Ok(())

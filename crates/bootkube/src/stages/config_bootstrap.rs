@@ -13,13 +13,14 @@ pub const STAGE: Stage = Stage {
     name: "config-bootstrap",
     done: Some("config-bootstrap"),
     why: "kubelets' certificates live no longer than their signer, so the signer must outlive the first day",
-    reads: &["hosts.yaml", "tls/*"],
+    reads: &["hosts.yaml", "release.json", "tls/*-ca-bundle.crt", "tls/kube-apiserver-to-kubelet-signer.*"],
     writes: &[
         "tls/csr-signer.*",
         "tls/kubelet-client-signer.crt",
         "tls/client-ca-bundle.crt",
         "tls/kubelet-serving-ca-all.crt",
         "manifests/config-*.yaml",
+        "manifests/00_config-namespace-*",
     ],
     check: "tls/csr-signer.crt is valid for five years and is in both bundles",
 };

@@ -12,7 +12,11 @@ pub const STAGE: Stage = Stage {
     name: "cvo-bootstrap",
     done: Some("cvo-bootstrap"),
     why: "the version operator works the whole payload, so it must run before there is a master to run it",
-    reads: &["release-manifests/0000_00_cluster-version-operator_*"],
+    reads: &[
+        "release-manifests/0000_00_cluster-version-operator_*",
+        "auth/kubeconfig-loopback",
+        "release.json",
+    ],
     writes: &[
         "manifests/0000_00_cluster-version-operator_*",
         "bootstrap-manifests/bootstrap-pod.yaml",

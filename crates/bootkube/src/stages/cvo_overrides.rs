@@ -2,7 +2,8 @@
 
 use crate::{Context, Outcome};
 use anyhow::{Context as _, Result};
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams};
+use seedling_api::ClusterVersion;
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use seedling_types::ports;
 use serde_json::Value;
@@ -27,15 +28,10 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         format!("curl -k 'https://{}:{}/readyz?verbose'", c.config.domain.api_int(), ports::API),
     );
     wait_for(&condition, Duration::from_millis(500), async || {
-        let patched = async {
-            let api =
-                seedling_cluster::api(&client, "config.openshift.io/v1", "ClusterVersion", None).await?;
-            api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await?;
-            anyhow::Ok(())
-        };
-        match patched.await {
-            Ok(()) => Probe::Met(()),
-            Err(e) => Probe::Unmet(format!("{e:#}")),
+        let api: Api<ClusterVersion> = Api::all(client.clone());
+        match api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await {
+            Ok(_) => Probe::Met(()),
+            Err(e) => Probe::Unmet(e.to_string()),
         }
     })
     .await?;

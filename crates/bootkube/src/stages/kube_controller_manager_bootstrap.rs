@@ -11,9 +11,17 @@ pub const STAGE: Stage = Stage {
     name: "kube-controller-manager-bootstrap",
     done: Some("kube-controller-manager-bootstrap"),
     why: "somebody must sign certificates, make service accounts and turn deployments into pods",
-    reads: &["tls/csr-signer.*", "tls/service-account.key", "manifests/*certificates*"],
+    reads: &[
+        "tls/csr-signer.*",
+        "tls/kubelet-signer.*",
+        "tls/service-account.key",
+        "manifests/cluster-config.yaml",
+        "manifests/* (ConfigMap openshift-config/certificates)",
+        "release.json",
+    ],
     writes: &[
         "bootstrap-manifests/kube-controller-manager-pod.yaml",
+        "manifests/00_openshift-kube-controller-manager*",
         "manifests/openshift-kube-controller-manager-*",
     ],
     check: "the pod's manifest is written",

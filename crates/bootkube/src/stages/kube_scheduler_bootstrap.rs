@@ -12,7 +12,7 @@ pub const STAGE: Stage = Stage {
     done: Some("kube-scheduler-bootstrap"),
     why: "operators are pods, and pods need a node",
     reads: &["release.json"],
-    writes: &["bootstrap-manifests/kube-scheduler-pod.yaml"],
+    writes: &["bootstrap-manifests/kube-scheduler-pod.yaml", "manifests/00_openshift-kube-scheduler*"],
     check: "the pod's manifest is written",
 };
 

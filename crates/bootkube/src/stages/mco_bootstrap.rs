@@ -24,7 +24,9 @@ pub const STAGE: Stage = Stage {
         "tls/kubelet-client-signer.crt",
         "tls/machine-config-server.*",
         "auth/kubeconfig-kubelet",
-        "manifests/*machineconfig*",
+        "openshift/* (MachineConfigs)",
+        "manifests/cluster-config.yaml",
+        "release.json",
         "node-tokens.json",
     ],
     writes: &[
@@ -33,7 +35,10 @@ pub const STAGE: Stage = Stage {
         "/etc/mcs/node-tokens.json",
         "/etc/ssl/mcs/tls.*",
         "/etc/kubernetes/manifests/machineconfigoperator-bootstrap-pod.yaml",
-        "manifests/*",
+        "manifests/*machine-config*",
+        "manifests/*machineconfig*",
+        "manifests/csr-*-role-binding.yaml",
+        "manifests/kube-apiserver-serving-ca-configmap.yaml",
     ],
     check: "GET https://localhost:22623/healthz is 200, asked while cb-bootstrap waits for the masters",
 };

@@ -2,8 +2,8 @@
 
 use crate::{Context, Outcome};
 use anyhow::Result;
+use seedling_api::{Conditions, Etcd};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
-use serde_json::Value;
 use std::time::Duration;
 
 pub const STAGE: Stage = Stage {
@@ -24,7 +24,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         format!("kubectl --kubeconfig={} -n openshift-etcd get pods -o wide", c.kubeconfig().display()),
     );
     wait_for(&condition, Duration::from_millis(250), async || {
-        match seedling_cluster::get(&client, "operator.openshift.io/v1", "Etcd", None, "cluster").await {
+        match seedling_cluster::get::<Etcd>(&client, None, "cluster").await {
             Ok(Some(etcd)) => judge(&etcd),
             Ok(None) => Probe::Unmet("there is no Etcd cluster".into()),
             Err(e) => Probe::Unmet(e.to_string()),
@@ -34,12 +34,10 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn judge(etcd: &Value) -> Probe<()> {
-    let conditions =
-        etcd.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    match conditions.iter().find(|c| c["type"] == "EtcdRunningInCluster") {
-        Some(condition) if condition["status"] == "True" => Probe::Met(()),
-        Some(condition) => Probe::Unmet(condition["message"].as_str().unwrap_or("False").into()),
+fn judge(etcd: &Etcd) -> Probe<()> {
+    match etcd.condition("EtcdRunningInCluster") {
+        Some(condition) if condition.is_true() => Probe::Met(()),
+        Some(condition) => Probe::Unmet(condition.message),
         None => Probe::Unmet("the etcd operator has not reported yet".into()),
     }
 }

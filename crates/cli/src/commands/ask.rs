@@ -13,22 +13,22 @@ pub struct NewArgs {
     /// The cluster's name, for a new install-config
     #[arg(long)]
     name: Option<String>,
-    /// The domain below which the name lives
+    /// The DNS domain of the cluster: its API will be api.NAME.DOMAIN
     #[arg(long, value_name = "DOMAIN")]
     base_domain: Option<String>,
     /// A file with the pull secret
     #[arg(long, value_name = "FILE")]
     pull_secret: Option<PathBuf>,
-    /// A file with public keys for the machines [default: the first of ~/.ssh/id_*.pub, where it is asked for]
+    /// A file with SSH public keys for logging in on the machines [default when asking: the first of ~/.ssh/id_*.pub]
     #[arg(long, value_name = "FILE")]
     ssh_key: Option<PathBuf>,
-    /// How many machines carry the control plane [default: 3]
+    /// How many control-plane machines [default: 3]
     #[arg(long, value_name = "N")]
     masters: Option<u32>,
-    /// How many machines carry only workloads [default: 0]
+    /// How many machines for workloads only [default: 0]
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// The machines' network [default: 10.0.0.0/16]
+    /// The machines' IP network [default: 10.0.0.0/16]
     #[arg(long, value_name = "CIDR")]
     machine_network: Option<String>,
 }

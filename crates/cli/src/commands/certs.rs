@@ -5,7 +5,10 @@ use super::certs_recover::RecoverArgs;
 use super::create::tell;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use kube::Client;
+use seedling_api::{ConfigMap, Files, Secret};
 use seedling_assets::{Listed, Options};
+use seedling_cluster::Kind;
 use seedling_observe::Level;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -17,19 +20,19 @@ use time::format_description::well_known::Rfc3339;
 
 #[derive(Subcommand)]
 pub enum CertsCommand {
-    /// Print every certificate of an asset directory, or of a running cluster, with the days it has left; exit 1 if one has expired
+    /// List every certificate of an asset directory or a running cluster with the days it has left; exit 1 if one has expired
     Check(CheckArgs),
-    /// List the certificates that a running cluster keeps: when they end, when and by whom they are renewed, or why not
+    /// List a running cluster's certificates: expiry, renewal date and the operator that renews each, or why nobody does
     List(ListArgs),
-    /// Let a running cluster renew its certificates now: all leaves, and the signers that its operators own
+    /// Make a running cluster renew its certificates now, including the certificate authorities its operators own
     Renew(RenewArgs),
-    /// On one master: bring back a cluster that was switched off for longer than its certificates live
+    /// On one master: recover a cluster that was off until its certificates expired
     ///
-    /// etcd's certificates outlive the others by years, so its data can be read. All other certificates are made anew, this master's control
-    /// plane is started with them, and every node that can prove that it has the key of its old certificate gets a new one. Switch on
-    /// all masters first, at least two of three.
+    /// etcd's certificates last years longer than the others, so its data can be read. All other certificates are replaced, and this
+    /// master's control plane is restarted with them. Every node that proves that it has the key of its expired certificate gets a
+    /// new one. Switch on all masters first, or at least two of three.
     Recover(RecoverArgs),
-    /// Renew the certificates of an asset directory; the cluster's identity, its signers' keys and your edits are kept
+    /// Renew the certificates in an asset directory before you boot from it; cluster identity, authorities' keys and your edits are kept
     Refresh(RefreshArgs),
 }
 
@@ -38,9 +41,10 @@ pub struct CheckArgs {
     /// The asset directory
     #[arg(default_value = ".", conflicts_with = "kubeconfig")]
     dir: PathBuf,
-    /// Ask this cluster instead: all its Secrets and ConfigMaps
+    /// Look at this running cluster's Secrets and ConfigMaps instead of a directory
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
@@ -56,7 +60,7 @@ pub struct RefreshArgs {
     /// The asset directory
     #[arg(default_value = ".")]
     dir: PathBuf,
-    /// Output of `seedling release build` [default: $SEEDLING_CACHE/release]
+    /// The release to install: the output of `seedling release build` [default: $SEEDLING_CACHE/release]
     #[arg(long, value_name = "DIR")]
     release: Option<PathBuf>,
 }
@@ -126,27 +130,21 @@ async fn of_cluster(kubeconfig: &Path) -> Result<Vec<Listed>> {
     let text = std::fs::read_to_string(kubeconfig).with_context(|| kubeconfig.display().to_string())?;
     let mut found = seedling_assets::in_kubeconfig(&kubeconfig.display().to_string(), &text)?;
     let client = seedling_cluster::connect(Some(kubeconfig)).await?;
-    for kind in ["Secret", "ConfigMap"] {
-        for object in seedling_cluster::list(&client, "v1", kind, None, "").await? {
-            let name = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default();
-            let place = format!("{kind} {}/{}", name("/metadata/namespace"), name("/metadata/name"));
-            for (key, value) in object["data"].as_object().into_iter().flatten() {
-                let Some(value) = value.as_str() else { continue };
-                let pem = if kind == "Secret" { decoded(value) } else { value.to_string() };
-                // What only looks like one, or is half of one, is not ours to judge.
-                let certificates = seedling_pki::certificates(&pem).unwrap_or_default();
-                let place = format!("{place} {key}");
-                found.extend(
-                    certificates.into_iter().map(|certificate| Listed { place: place.clone(), certificate }),
-                );
-            }
-        }
-    }
+    found.extend(of_kind::<Secret>(&client).await?);
+    found.extend(of_kind::<ConfigMap>(&client).await?);
     Ok(found)
 }
 
-fn decoded(base64: &str) -> String {
-    let url = format!("data:;base64,{base64}");
-    let bytes = seedling_ignition::decode(&url).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+async fn of_kind<K: Kind + Files>(client: &Client) -> Result<Vec<Listed>> {
+    let mut found = Vec::new();
+    for object in seedling_cluster::list::<K>(client, None, "").await? {
+        let place = seedling_cluster::describe(&object);
+        for (key, text) in object.files() {
+            // What only looks like one, or is half of one, is not ours to judge.
+            let certificates = seedling_pki::certificates(&text).unwrap_or_default();
+            let listed = |certificate| Listed { place: format!("{place} {key}"), certificate };
+            found.extend(certificates.into_iter().map(listed));
+        }
+    }
+    Ok(found)
 }

@@ -5,7 +5,12 @@ use super::lab::{Format, Output};
 use anyhow::{Result, bail};
 use clap::Args;
 use kube::Client;
-use seedling_cluster::{apply, get, list};
+use seedling_api::operator::StaticPodStatus;
+use seedling_api::{
+    ConfigMap, Etcd, Files, KubeApiServer, KubeControllerManager, KubeScheduler, StaticPodOperator,
+    config_map,
+};
+use seedling_cluster::{Kind, apply, get};
 use seedling_operators::owners::{self, Kept, Renewal};
 use seedling_pki::{Policy, RENEW};
 use seedling_steps::{Condition, Probe, wait_for};
@@ -31,7 +36,7 @@ pub struct ListArgs {
 pub struct RenewArgs {
     #[command(flatten)]
     cluster: Cluster,
-    /// Return at once, instead of when all are renewed and every master runs with them
+    /// Do not wait until all certificates are renewed and in use on every master
     #[arg(long)]
     no_wait: bool,
 }
@@ -90,9 +95,8 @@ fn as_json(kept: &Kept, policy: &Policy) -> Value {
 }
 
 async fn policy(client: &Client) -> Result<Policy> {
-    let map = get(client, "v1", "ConfigMap", Some(NS_CONFIG), CERTIFICATES_CONFIGMAP).await?;
-    let data = map.and_then(|m| serde_json::from_value(m["data"].clone()).ok()).unwrap_or_default();
-    match Policy::parse(&data) {
+    let map = get::<ConfigMap>(client, Some(NS_CONFIG), CERTIFICATES_CONFIGMAP).await?;
+    match Policy::parse(&map.map(|map| map.files()).unwrap_or_default()) {
         Ok(policy) => Ok(policy),
         Err(wrong) => bail!("ConfigMap {NS_CONFIG}/{CERTIFICATES_CONFIGMAP}: {}", wrong.join("; ")),
     }
@@ -104,9 +108,8 @@ pub async fn renew(args: &RenewArgs) -> Result<()> {
     policy(&client).await?;
     // A certificate knows whole seconds.
     let moment = OffsetDateTime::now_utc().replace_nanosecond(0)?;
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"namespace": NS_CONFIG, "name": CERTIFICATES_CONFIGMAP}, "data": {RENEW: moment.format(&Rfc3339)?}});
-    apply(&client, "seedling-certs-renew", &object).await?;
+    let asked = [(RENEW.to_string(), moment.format(&Rfc3339)?)].into();
+    apply(&client, "seedling-certs-renew", &config_map(NS_CONFIG, CERTIFICATES_CONFIGMAP, asked)).await?;
     eprintln!("asked for certificates from {} on", moment.format(&Rfc3339)?);
     if args.no_wait {
         return Ok(());
@@ -127,23 +130,24 @@ async fn missing(client: &Client, moment: OffsetDateTime) -> Result<(usize, Vec<
     let kept = owners::list(client).await?;
     let old = kept.iter().filter(|k| !k.is_since(moment)).map(|k| k.owned.secret.to_string());
     let mut wanting: Vec<_> = old.collect();
-    for kind in ["Etcd", "KubeAPIServer", "KubeControllerManager", "KubeScheduler"] {
-        for settings in list(client, "operator.openshift.io/v1", kind, None, "").await? {
-            if let Some(text) = behind(kind, &settings["status"]) {
-                wanting.push(text);
-            }
-        }
-    }
+    wanting.extend(masters_behind::<Etcd>(client).await?);
+    wanting.extend(masters_behind::<KubeApiServer>(client).await?);
+    wanting.extend(masters_behind::<KubeControllerManager>(client).await?);
+    wanting.extend(masters_behind::<KubeScheduler>(client).await?);
     let renewed = kept.iter().filter(|k| !matches!(k.owned.renewal, Renewal::Never(_)));
     Ok((renewed.map(|k| k.certificates).sum(), wanting))
 }
 
+async fn masters_behind<K: Kind + StaticPodOperator>(client: &Client) -> Result<Option<String>> {
+    let settings = get::<K>(client, None, "cluster").await?;
+    Ok(settings.and_then(|settings| behind(&K::kind(&()), &settings.status())))
+}
+
 /// Masters of an operand that do not have its newest revision.
-fn behind(kind: &str, status: &Value) -> Option<String> {
-    let latest = &status["latestAvailableRevision"];
-    let nodes = status["nodeStatuses"].as_array()?.iter();
-    let old: Vec<_> = nodes.filter(|n| n["currentRevision"] != *latest).collect();
-    let names: Vec<_> = old.iter().filter_map(|n| n["nodeName"].as_str()).collect();
+fn behind(kind: &str, status: &StaticPodStatus) -> Option<String> {
+    let latest = status.latest();
+    let old = status.node_statuses.iter().filter(|n| n.current() != latest);
+    let names: Vec<_> = old.map(|n| n.node_name.as_str()).collect();
     (!names.is_empty()).then(|| format!("{kind} {latest} on {}", names.join(" and ")))
 }
 
@@ -153,9 +157,10 @@ mod tests {
 
     #[test]
     fn masters_without_the_newest_revision_are_named() {
-        let status = |a: i64, b: i64| {
-            json!({"latestAvailableRevision": 3, "nodeStatuses": [
-                {"nodeName": "a", "currentRevision": a}, {"nodeName": "b", "currentRevision": b}]})
+        let status = |a: i64, b: i64| -> StaticPodStatus {
+            let status = json!({"latestAvailableRevision": 3, "nodeStatuses": [
+                {"nodeName": "a", "currentRevision": a}, {"nodeName": "b", "currentRevision": b}]});
+            serde_json::from_value(status).unwrap_or_default()
         };
         assert_eq!(behind("Etcd", &status(3, 3)), None);
         assert_eq!(behind("Etcd", &status(2, 1)).as_deref(), Some("Etcd 3 on a and b"));

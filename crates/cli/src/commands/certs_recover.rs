@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct RecoverArgs {
-    /// An administrator's kubeconfig, as `create` made it (auth/kubeconfig); /dev/stdin to read it from there
+    /// The administrator's kubeconfig that `create` made (auth/kubeconfig); /dev/stdin reads it from standard input
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
 }

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 #[derive(Args)]
 pub struct CompletionArgs {
-    /// e.g. `source <(seedling completion bash)`
+    /// Your shell; for example `source <(seedling completion bash)`
     shell: Shell,
 }
 

@@ -10,46 +10,48 @@ use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub enum CreateCommand {
-    /// Check install-config.yaml and write it back with all defaults; without one, make it from flags or questions
+    /// Check install-config.yaml and write it back with all defaults; if there is none, make one from flags or by asking
     InstallConfig {
         #[command(flatten)]
         args: CreateArgs,
         #[command(flatten)]
         new: super::ask::NewArgs,
     },
-    /// Write the objects a cluster starts with into manifests/ and openshift/; they may be edited before the next step
+    /// Write the cluster's first objects into manifests/ and openshift/; you may edit them before the next step
     Manifests(CreateArgs),
-    /// Write bootstrap.ign, master.ign, worker.ign, nodes/<name>.ign for each machine of the inventory, and the admin kubeconfig
+    /// Write bootstrap.ign, master.ign, worker.ign, one nodes/NAME.ign per machine in hosts.yaml, and the admin's kubeconfig
     IgnitionConfigs {
         #[command(flatten)]
         args: CreateArgs,
-        /// Let the machine-config server answer whoever reaches it, as OpenShift's does: no tokens, master.ign and worker.ign
-        /// for every machine
+        /// Let the machine-config server answer every client, as OpenShift's does: no tokens, and master.ign or worker.ign for
+        /// every machine
         #[arg(long)]
         open: bool,
     },
-    /// Write bootstrap-in-place-for-live-iso.ign: one machine that boots it from live media and installs itself
+    /// Write bootstrap-in-place-for-live-iso.ign, with which a single machine booted from live media installs itself
     SingleNodeIgnitionConfig(CreateArgs),
-    /// Refused: machines are switched on by people, or by `seedling lab`
+    /// Not supported: you switch machines on yourself, or `seedling lab up` does; for openshift-install's callers
+    #[command(hide = true)]
     Cluster(CreateArgs),
 }
 
 #[derive(Args)]
 pub struct CreateArgs {
-    /// The asset directory; holds install-config.yaml
+    /// The asset directory, which has install-config.yaml and receives the files made from it
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// The inventory (name, role, MAC and address of each machine) [default: hosts.yaml in the asset directory, if there]
+    /// The list of machines: name, role, MAC and IP address of each [default: hosts.yaml in the asset directory, if present]
     #[arg(long, value_name = "FILE")]
     hosts: Option<PathBuf>,
-    /// Output of `seedling release build` [default: $SEEDLING_CACHE/release]
+    /// The release to install: the output of `seedling release build` [default: $SEEDLING_CACHE/release]
     #[arg(long, value_name = "DIR")]
     release: Option<PathBuf>,
-    /// What signers' keys are made with: ecdsa-p256, -p384, -p521, rsa-2048 to rsa-8192 in steps of 1024 [default: ecdsa-p256, or what
-    /// install-config.yaml says]
+    /// Algorithm of the certificate authorities' keys: ecdsa-p256, ecdsa-p384, ecdsa-p521, or rsa-2048 to rsa-8192 in steps of 1024
+    /// [default: ecdsa-p256, or what install-config.yaml says]
     #[arg(long, value_name = "ALGORITHM")]
     key_algorithm: Option<KeyAlgorithm>,
-    /// Use the signers in tls/ of the asset directory (NAME.crt and NAME.key, e.g. root-ca) instead of new ones; they stay there
+    /// Use your own certificate authorities from tls/ in the asset directory (NAME.crt and NAME.key, e.g. root-ca) instead of new
+    /// ones; the files stay there
     #[arg(long)]
     own_signers: bool,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! `seedling csr`: every certificate signing request, with its verdict and the reason.
 
 use super::lab::{Format, Output};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use seedling_lab::Labs;
 use seedling_operators::machine_approver::{Shown, show};
@@ -13,7 +13,7 @@ pub struct Cluster {
     /// An administrator's kubeconfig [default: the lab's]
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The lab, where no kubeconfig is given
+    /// The lab to use if no kubeconfig is given
     #[arg(long = "lab", env = "SEEDLING_LAB", default_value = "default", value_name = "NAME")]
     lab: String,
 }
@@ -51,12 +51,8 @@ pub struct CsrArgs {
 
 pub async fn run(args: CsrArgs) -> Result<()> {
     let client = args.cluster.connect().await?;
-    let kind = "CertificateSigningRequest";
-    let found = seedling_cluster::list(&client, "certificates.k8s.io/v1", kind, None, "").await?;
-    let mut requests = Vec::new();
-    for object in found {
-        requests.push(show(&serde_json::from_value(object).context(kind)?));
-    }
+    let found = seedling_cluster::list(&client, None, "").await?;
+    let mut requests: Vec<_> = found.iter().map(show).collect();
     requests.sort_by(|a, b| (&a.created, &a.name).cmp(&(&b.created, &b.name)));
     match args.output.output {
         Format::Json => println!("{}", serde_json::to_string_pretty(&requests)?),

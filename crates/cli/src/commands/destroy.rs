@@ -9,15 +9,15 @@ use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub enum DestroyCommand {
-    /// Refused: the machines are yours
+    /// Not supported: the machines are yours
     Cluster(DestroyArgs),
-    /// Refused: switch the bootstrap machine off yourself
+    /// Not supported: switch the bootstrap machine off yourself
     Bootstrap(DestroyArgs),
 }
 
 #[derive(Args)]
 pub struct DestroyArgs {
-    /// The asset directory; holds metadata.json
+    /// The asset directory, which has metadata.json
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]

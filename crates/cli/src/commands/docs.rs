@@ -42,7 +42,8 @@ fn pages() -> [(&'static str, String); 3] {
 
 fn commands() -> String {
     let mut text = format!("# Commands\n\n{NOTE}");
-    let mut root = crate::Cli::command().disable_version_flag(true).disable_help_flag(true);
+    let mut root =
+        crate::groups::grouped(crate::Cli::command().disable_version_flag(true).disable_help_flag(true));
     root.build();
     command(&mut text, &mut root, "");
     text
@@ -83,14 +84,14 @@ fn install_config() -> String {
 
 fn stages() -> String {
     let mut text = format!(
-        "# Stages of bootkube\n\n{NOTE}\nIn this order, on the bootstrap node. Each is in the node's journal and, made of that, \
-         in `/var/log/openshift/bootkube.json`; a stage with a done file is skipped when bootkube is started again, and one whose \
-         done file was removed runs again.\n"
+        "# Stages of bootkube\n\n{NOTE}\nThey run on the bootstrap node in this order. Each stage is recorded in the node's journal \
+         and, from there, in `/var/log/openshift/bootkube.json`. A stage with a done file is skipped when bootkube is restarted; \
+         remove the file to run the stage again.\n"
     );
     for (number, step) in seedling_bootkube::PLAN.iter().enumerate() {
         let s = &step.stage;
         let list = |items: &[&str]| if items.is_empty() { "nothing".into() } else { items.join(", ") };
-        let done = s.done.map(|d| format!("`{d}.done`")).unwrap_or("none: checked anew on every run".into());
+        let done = s.done.map(|d| format!("`{d}.done`")).unwrap_or("none: checked again on every run".into());
         let _ = write!(
             text,
             "\n## {}. {}\n\n- why: {}\n- reads: {}\n- writes: {}\n- worked when: {}\n- done file: {done}\n",
@@ -104,6 +105,10 @@ fn stages() -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "docs_tests.rs"]
+mod documents;
 
 #[cfg(test)]
 mod tests {
@@ -143,7 +148,10 @@ mod tests {
             if report.name.starts_with("chaos") {
                 let count =
                     |key: &str| report.results[key].as_u64().unwrap_or_else(|| panic!("{path}: no {key}"));
-                let cases = report.results["cases"].as_array().map_or(0, Vec::len) as u64;
+                let list =
+                    |value: &serde_json::Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+                let bring_ups = list(&report.results, "bringUps");
+                let cases = bring_ups.iter().map(|b| list(b, "cases").len() as u64).sum::<u64>();
                 assert_eq!(count("green") + count("red") + count("missed"), cases, "{path}");
                 assert!(cases > 0 && report.seed.is_some(), "{path}");
             }

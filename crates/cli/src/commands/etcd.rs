@@ -10,22 +10,22 @@ use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub enum EtcdCommand {
-    /// On a master: keep etcd's data and this master's static pods in a directory of their own
+    /// On a master: back up etcd's data and this master's static pods into a new directory
     ///
-    /// The directory is named by time and revision, readable by root only, checked after it was written, and there as a whole or not at
-    /// all. It has the keys of the cluster in it: with it, Secrets can be read. Keep a copy off the cluster.
+    /// The directory is named after the time and etcd's revision, and only root can read it. It is verified after writing and appears
+    /// complete or not at all. It contains the cluster's keys, so whoever has it can read all Secrets. Keep a copy outside the cluster.
     Backup(BackupArgs),
-    /// On one master: go on alone when the others are lost for good, or go back to a backup
+    /// On one master: continue alone when the other masters are lost for good, or restore a backup
     ///
-    /// Says what may be lost, and asks. The data becomes that of a new cluster of this master alone; what was there is moved aside, never
-    /// removed. It is refused while another master's etcd runs. Killed anywhere, it goes on when it is run again. No API is needed.
-    /// The other masters join when they come back, with new disks or old ones, as long as this one is on.
+    /// Says what may be lost and asks before it starts. This master becomes the only member of a new etcd cluster; its old data is moved
+    /// aside, never deleted. The command refuses to run while another master's etcd runs. If it is killed, run it again and it
+    /// continues. It needs no API server. The other masters join again when they come back, with new or old disks, while this one is on.
     Restore(RestoreArgs),
 }
 
 #[derive(Args)]
 pub struct BackupArgs {
-    /// Where the new directory is made
+    /// The directory in which the backup's own directory is created
     #[arg(default_value = "/var/lib/etcd-backup")]
     dir: PathBuf,
     #[command(flatten)]
@@ -34,10 +34,10 @@ pub struct BackupArgs {
 
 #[derive(Args)]
 pub struct RestoreArgs {
-    /// Go back to this: a directory that `backup` made, or the snapshot in it [default: this member's own data]
+    /// Restore this backup: a directory made by `backup`, or the snapshot in it [default: keep this member's own data]
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }

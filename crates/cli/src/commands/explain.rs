@@ -5,7 +5,7 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct ExplainArgs {
-    /// `installconfig`, or a field of it: installconfig.networking.clusterNetwork
+    /// `installconfig`, or a field in it, e.g. installconfig.networking.clusterNetwork
     #[arg(default_value = "installconfig")]
     path: String,
 }

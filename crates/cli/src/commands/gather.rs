@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub enum GatherCommand {
-    /// The logs of a bootstrap machine; not fetched from here yet
+    /// Not supported yet: says how to collect logs on the bootstrap machine
     Bootstrap(GatherArgs),
 }
 

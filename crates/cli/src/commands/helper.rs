@@ -8,30 +8,32 @@ use std::path::PathBuf;
 
 #[derive(clap::Subcommand)]
 pub enum HelperCommand {
-    /// Serve DHCP, DNS, HTTP, the registry and the load balancer on the nodes' network
+    /// Run all servers on the machines' network, until it is stopped
     Run {
-        /// helper.yaml
+        /// The configuration, helper.yaml
         #[arg(long)]
         config: PathBuf,
-        /// Why it is started again, for the event log
+        /// Why it is restarted, for the event log
         #[arg(long, hide = true)]
         after: Option<String>,
-        /// Tell the parent on standard input, which is a pipe to it, that all is well
+        /// Send a heartbeat through the pipe on standard input
         #[arg(long, hide = true)]
         beat: bool,
     },
-    /// `run` in a process of its own, started again when it dies or falls silent
+    /// `run` in a child process that is restarted when it dies or its heartbeat stops
     #[command(hide = true)]
     Keep {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Let a machine fetch its Ignition config once more within the hour: the bootstrap node's is given once a power-on and never
-    /// after the handoff, the others' only while their machine boots
+    /// Let a machine fetch its Ignition config once more within the next hour
+    ///
+    /// Without this, the bootstrap machine gets its config once per power-on and never after the masters have taken over, and other
+    /// machines get theirs only while they boot for the first time.
     Open {
-        /// Name of the machine in the inventory
+        /// The machine's name in hosts.yaml
         machine: String,
-        /// helper.yaml [default: the lab's]
+        /// The helper's configuration, helper.yaml [default: the lab's]
         #[arg(long)]
         config: Option<PathBuf>,
         #[command(flatten)]

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct InitArgs {
-    /// The asset directory to write install-config.yaml into; made if it is not there
+    /// The directory to write install-config.yaml into; it is created if missing
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// Print it instead
+    /// Print it instead of writing a file
     #[arg(long)]
     print: bool,
 }

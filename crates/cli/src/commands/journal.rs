@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct LabJournalArgs {
     #[command(flatten)]
     lab: Name,
-    /// Machine; without it, all
+    /// The machine [default: all]
     node: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -22,7 +22,7 @@ pub struct LabJournalArgs {
 
 #[derive(Args)]
 pub struct NodeJournalArgs {
-    /// Where the node's files are, for a disk that is mounted elsewhere
+    /// The root of the node's files, for a disk that is mounted elsewhere
     #[arg(long, default_value = "/", value_name = "DIR")]
     root: PathBuf,
     #[command(flatten)]

@@ -8,9 +8,10 @@ use std::process::{Command, ExitCode};
 
 #[derive(Args)]
 pub struct KubectlArgs {
-    /// The lab
+    /// The lab's name
     #[arg(long = "lab", env = "SEEDLING_LAB", default_value = "default", value_name = "NAME")]
     lab: String,
+    /// Arguments for kubectl
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<String>,
 }

@@ -24,97 +24,99 @@ pub struct UpArgs {
     /// Number of control-plane machines
     #[arg(long, default_value_t = 3)]
     pub masters: u8,
-    /// Machines of the lab (hosts.yaml) instead of the default ones
+    /// A list of machines (hosts.yaml) to use instead of the default ones
     #[arg(long, value_name = "FILE", conflicts_with = "masters")]
     pub hosts: Option<PathBuf>,
-    /// Give every machine the release's images before it boots, instead of letting it pull them
+    /// Put the release's images on every machine before it boots; with false, machines pull them
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub seed_images: bool,
-    /// Asset directory to boot from [default: a new one in the lab's own directory]
+    /// The asset directory to boot from [default: a new one in the lab's own directory]
     #[arg(long, value_name = "DIR")]
     pub assets: Option<PathBuf>,
-    /// Release to serve [default: the one in the cache]
+    /// The release to install [default: the one in the cache]
     #[arg(long, value_name = "DIR")]
     pub release: Option<PathBuf>,
-    /// An object to create with the cluster, e.g. ConfigMap openshift-config/certificates; may be given again
+    /// A manifest to create with the cluster, e.g. of ConfigMap openshift-config/certificates; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "assets")]
     pub manifest: Vec<PathBuf>,
-    /// Loopback port for the API; 0 takes a free one
+    /// Port on 127.0.0.1 for the cluster's API; 0 picks a free one
     #[arg(long, default_value_t = 0)]
     pub api_port: u16,
-    /// Give etcd a disk of its own, of so many MiB, on every machine (as `chaos --fault fill-disk` needs it)
+    /// Give etcd a disk of its own of this many MiB on every machine; `chaos --fault fill-disk` needs it
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
     pub etcd_disk: Option<u32>,
-    /// Give etcd a disk that can go bad, on every machine (as `chaos --fault fsync-errors` and `torn-wal` need it)
+    /// Give etcd a disk that can be made to fail on every machine; `chaos --fault fsync-errors` and `torn-wal` need it
     #[arg(long, conflicts_with = "etcd_disk")]
     pub bad_etcd_disk: bool,
-    /// The same as --etcd-disk for containerd: images and containers
+    /// Give containerd (images and containers) a disk of its own of this many MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(CONTAINERD_DISK_LEAST..))]
     pub containerd_disk: Option<u32>,
-    /// The same for what pods say, /var/log/pods
+    /// Give pods' logs (/var/log/pods) a disk of their own of this many MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(LOG_DISK_LEAST..))]
     pub log_disk: Option<u32>,
-    /// Let the machine-config server answer whoever reaches it, as OpenShift's does
+    /// Let the machine-config server answer every client, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     pub open: bool,
     #[command(flatten)]
     pub no_progress: super::log::NoProgress,
-    /// Probe the API meanwhile (see `seedling probe`), into the lab's probe.json; a lost write fails the bring-up
+    /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
     #[arg(long)]
     pub probe: bool,
 }
 
 #[derive(Args, Clone, Debug)]
 pub struct Name {
-    /// Name of the lab
+    /// The lab's name
     #[arg(long = "name", default_value = "default", env = "SEEDLING_LAB")]
     pub name: String,
 }
 
 #[derive(Subcommand)]
 pub enum LabCommand {
-    /// Grow a cluster: release, assets, machines, until everything works; twice is harmless
+    /// Create a cluster and wait until it works; run it again to resume or to switch machines back on
     Up(UpArgs),
-    /// Make the root file system that machines have, unless it is there; `lab up` does it too
+    /// Build the machines' root file system if there is none; `lab up` does this too
     Image,
-    /// Serve the disk of a machine that can go bad, mounted by the descriptor on stdin
+    /// Serve a machine's disk that can be made to fail, mounted through the descriptor on stdin
     #[command(hide = true)]
     BadDisk { machine: PathBuf },
-    /// Remove a lab without a trace
+    /// Remove a lab and everything that belongs to it
     Down {
         #[command(flatten)]
         lab: Name,
     },
-    /// Show machines, and how far each has booted
+    /// Show the machines and how far each has booted
     Status {
         #[command(flatten)]
         lab: Name,
         #[command(flatten)]
         output: Output,
     },
-    /// Show a machine's console and Ignition log, its journal, or the helper's log
+    /// Show a machine's console and Ignition log, its systemd journal, or the helper's log
     Logs {
         #[command(flatten)]
         lab: Name,
-        /// Machine; without it, the helper
+        /// The machine [default: the helper]
         node: Option<String>,
-        /// The journal instead of the console
+        /// Show the systemd journal instead of the console
         #[arg(long, requires = "node")]
         journal: bool,
-        /// Only this unit of the journal
+        /// Show only this unit of the systemd journal
         #[arg(short, long, requires = "node")]
         unit: Option<String>,
-        /// Keep following
+        /// Keep printing new lines
         #[arg(short, long)]
         follow: bool,
     },
-    /// Show what was done on the machines, step by step: boot, bootkube, installers, etcd's members
+    /// Show step by step what was done on the machines: boot, bootkube, installers, etcd members
     Journal(super::journal::LabJournalArgs),
-    /// Run a command on a machine; its exit code is ours
+    /// Run a command on a machine and exit with its exit code
     Exec {
         #[command(flatten)]
         lab: Name,
+        /// The machine's name
         node: String,
+        /// The command and its arguments
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
@@ -122,33 +124,37 @@ pub enum LabCommand {
     Shell {
         #[command(flatten)]
         lab: Name,
+        /// The machine's name
         node: String,
     },
-    /// Print the path of the admin's kubeconfig
+    /// Print the path of the administrator's kubeconfig
     Kubeconfig {
         #[command(flatten)]
         lab: Name,
     },
-    /// Install a machine anew, on a new disk: as if its hardware had been replaced
+    /// Reinstall a machine on an empty disk, as if its hardware had been replaced
     ///
-    /// The cluster must be there: the machine gets a new token, and its old etcd member is replaced.
+    /// The cluster must be running: the machine gets a new token, and its old etcd member is replaced.
     Reinstall {
         #[command(flatten)]
         lab: Name,
+        /// The machine's name
         node: String,
     },
-    /// List the labs of this machine
+    /// List the labs on this machine
     List {
         #[command(flatten)]
         output: Output,
     },
-    /// Switch a machine on or off, or pull the plug of several at the same moment
+    /// Switch a machine on or off, or cut the power of several at once
     ///
-    /// `power NODE on|off|kill` is about one machine. `power cut` takes the power from all machines and the helper at once, `power cut
-    /// NODE...` from some; `power on` gives it back to whatever the last cut took it from, `power on NODE...` to some
+    /// `power NODE on|off|kill` switches one machine on, shuts it down, or cuts its power. `power cut` cuts the power of all machines and
+    /// the helper at once, `power cut NODE...` of some. `power on` switches everything back on that the last cut switched off, `power on
+    /// NODE...` some of it.
     Power {
         #[command(flatten)]
         lab: Name,
+        /// `NODE on`, `NODE off`, `NODE kill`, `cut [NODE...]` or `on [NODE...]`
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
@@ -156,6 +162,7 @@ pub enum LabCommand {
 
 #[derive(Args, Clone, Debug)]
 pub struct Output {
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
 }

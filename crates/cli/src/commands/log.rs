@@ -11,7 +11,7 @@ pub const INTERRUPTED_CODE: u8 = 8;
 
 #[derive(Args)]
 pub struct LogArgs {
-    /// debug, info, warning or error
+    /// How much to print: debug, info, warning or error
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     log_level: String,
 }
@@ -34,7 +34,7 @@ impl LogArgs {
 /// For every wait of a command.
 #[derive(Args, Clone, Debug)]
 pub struct NoProgress {
-    /// Minutes without any progress before a wait gives up [default: each wait's own]
+    /// Give up after this many minutes without any progress [default: depends on what is waited for]
     #[arg(long, env = seedling_steps::NO_PROGRESS_VARIABLE, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]
     no_progress: Option<u32>,
 }

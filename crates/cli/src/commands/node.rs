@@ -13,55 +13,55 @@ use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum NodeCommand {
-    /// Bootstrap node: work the plan
+    /// Bootstrap node: run bootkube's stages
     #[command(hide = true)]
     Bootkube {
-        /// Work no plan: let etcd go on alone though it drops entries of its log, as bootkube asked
+        /// Instead of running stages, let etcd continue alone although it drops entries of its log, with the numbers bootkube printed
         #[arg(long, value_name = "COMMIT-LAST")]
         accept_loss: Option<String>,
     },
     /// Bootstrap node: fetch the release's manifests
     #[command(hide = true)]
     ReleaseImage,
-    /// Bootstrap node: approve the certificates of the inventory's machines, label their nodes, and note spent tokens
+    /// Bootstrap node: approve certificates of the machines in hosts.yaml, label their nodes, and mark used tokens
     #[command(hide = true)]
     ApproveCsr,
-    /// Bootstrap node: report completion
+    /// Bootstrap node: report that the bootstrap is complete
     #[command(hide = true)]
     ReportProgress,
-    /// Master: write one revision's files
+    /// Master: write the files of one revision of a static pod
     #[command(hide = true)]
     Installer(InstallerArgs),
-    /// Master: wait to be an etcd member, and write the config to start with
+    /// Master: wait until this node is an etcd member, then start etcd
     #[command(hide = true)]
     EtcdJoin(EtcdJoinArgs),
-    /// Bootstrap node: become etcd; if that was ordered, one that goes on alone
+    /// Bootstrap node: start etcd; if so ordered, without the other members
     #[command(hide = true)]
     EtcdStart {
-        /// What to become
+        /// The program to run then
         #[arg(last = true)]
         command: Vec<String>,
     },
-    /// Master: wait until this node's etcd member is a voter
+    /// Master: wait until this node's etcd member is a voter, then start the API server
     #[command(hide = true)]
     EtcdWait {
         #[arg(long)]
         resources: PathBuf,
-        /// What to become
+        /// The program to run then
         #[arg(last = true)]
         command: Vec<String>,
     },
-    /// Any node: look whether the disk and the clock will do, once
+    /// Any node: check once whether the disk is fast enough and the clock is right
     #[command(hide = true)]
     FirstBoot {
-        /// Whose clock is compared
+        /// The server whose clock is compared
         #[arg(long, value_name = "URL")]
         helper: String,
     },
-    /// Joining node: get its first certificate, for the kubelet to start with
+    /// Joining node: get the certificate that the kubelet starts with
     #[command(hide = true)]
     KubeletJoin { node: String },
-    /// Any node: ask for a certificate in the place of one that ended while the node was off
+    /// Any node: ask for a new certificate if the old one expired while the node was off
     #[command(hide = true)]
     KubeletRecover,
     /// Serve nodes their configuration

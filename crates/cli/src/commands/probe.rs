@@ -20,13 +20,13 @@ const NO_PROGRESS: Duration = Duration::from_secs(600);
 pub struct ProbeArgs {
     #[command(flatten)]
     lab: Name,
-    /// A cluster that is no lab; failures then have no stage
+    /// A cluster that is not a lab; failures are then reported without the installation's stage
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     kubeconfig: Option<PathBuf>,
-    /// When to stop: install-complete, or a time like 90s or 5m
+    /// When to stop: when the installation is complete, or after a time like 90s or 5m
     #[arg(long, default_value = "install-complete", value_name = "install-complete|TIME")]
     until: Until,
-    /// Writes a second, as many reads, and as many operations on objects that several clients write to
+    /// Writes per second; the same number of reads, and of operations on objects shared by several clients
     #[arg(long, default_value_t = RATE, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
     #[command(flatten)]

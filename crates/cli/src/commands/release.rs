@@ -7,33 +7,34 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub enum ReleaseCommand {
-    /// Build images, node software and manifests from the bill of materials; only what changed is made again
+    /// Build images, node software and manifests from source; only what changed is built again
     Build {
-        /// The bill of materials
+        /// The bill of materials: Go modules, Debian packages, manifests
         #[arg(long, value_name = "DIR", default_value = "release")]
         source: PathBuf,
-        /// Where the release goes [default: release/ in the cache]
+        /// The directory to write the release into [default: release/ in the cache]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// The binary for the images and the nodes [default: this one]
+        /// The seedling binary to put into images and onto nodes [default: this one]
         #[arg(long, value_name = "PATH")]
         seedling: Option<PathBuf>,
     },
-    /// Take in a payload archive (`make dist`): release and node image, without compilers and without a network
+    /// Unpack a release archive made by `make dist`: release and node image, without compilers or a network
     ///
-    /// The file is checked before anything of it is unpacked, also against a SHA256SUMS beside it. Running it again is harmless.
+    /// The file is checked before it is unpacked, also against a SHA256SUMS file beside it. Running it again is harmless.
     Load {
-        /// seedling-payload-VERSION-amd64.tar
+        /// The archive, seedling-payload-VERSION-amd64.tar
         archive: PathBuf,
-        /// Where the release goes [default: release/ in the cache]
+        /// The directory to write the release into [default: release/ in the cache]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
-    /// Show components, versions, image digests and sizes
+    /// List components, versions, image digests and sizes
     Info {
+        /// Output format
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
         output: Output,
-        /// A release [default: release/ in the cache]
+        /// The release's directory [default: release/ in the cache]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },

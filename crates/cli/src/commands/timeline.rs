@@ -11,6 +11,7 @@ use seedling_steps::journal::fold;
 pub struct TimelineArgs {
     #[command(flatten)]
     lab: Name,
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Form::Terminal)]
     output: Form,
 }

@@ -4,6 +4,7 @@ use super::lab::{UpArgs, inventory, up_machines};
 use super::probe::{RATE, beside, write_report};
 use super::release::ensure_release;
 use anyhow::{Context, Result, bail, ensure};
+use seedling_api::{ClusterVersion, Conditions, ConfigMap, Etcd, Files, Node};
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::BringUp as Times;
 use seedling_lab::{Lab, Labs, NodeStatus};
@@ -11,7 +12,6 @@ use seedling_observe::first_boot::{self, FirstBoot};
 use seedling_steps::journal::fold;
 use seedling_steps::{Condition, Probe, stage_seconds, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory, Role};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -120,10 +120,14 @@ fn write_kubeconfig(lab: &Lab, domain: &ClusterDomain) -> Result<PathBuf> {
 }
 
 impl BringUp {
-    /// Written down at once: others follow the bring-up by it.
     fn reached(&mut self, milestone: &str) -> Result<()> {
+        self.reached_and_say(milestone, milestone)
+    }
+
+    /// Written down at once, by the name that chaos and the timeline know; people read `says`.
+    fn reached_and_say(&mut self, milestone: &str, says: &str) -> Result<()> {
         let seconds = self.started.elapsed().as_secs_f64();
-        eprintln!("{seconds:7.1}s  {milestone}");
+        eprintln!("{seconds:7.1}s  {says}");
         self.times.milestones.push((milestone.into(), (seconds * 1000.0).round() / 1000.0));
         self.save()
     }
@@ -134,15 +138,21 @@ impl BringUp {
     }
 
     async fn grow(&mut self) -> Result<()> {
-        self.wait("the API to answer", async |c| Ok(c.apiserver_version().await.map(|v| v.git_version).ok()))
-            .await?;
+        self.wait("the API to answer", "the API answers", async |c| {
+            Ok(c.apiserver_version().await.map(|v| v.git_version).ok())
+        })
+        .await?;
         let masters = self.lab.record.spec.inventory.masters().len();
-        self.wait("all masters to join", async |c| joined(c, masters).await).await?;
-        self.tell_first_boots();
-        self.wait("all masters to carry etcd", async |c| etcd_condition(c, "EtcdRunningInCluster").await)
+        self.wait("all masters to join", "the masters have joined", async |c| joined(c, masters).await)
             .await?;
-        self.wait("bootstrapping to complete", async |c| bootstrap_complete(c).await).await?;
-        self.wait("the bootstrap etcd member to be removed", async |c| {
+        self.tell_first_boots();
+        self.wait("all masters to carry etcd", "etcd runs on the masters", async |c| {
+            etcd_condition(c, "EtcdRunningInCluster").await
+        })
+        .await?;
+        self.wait("bootstrapping to complete", "bootstrapping", async |c| bootstrap_complete(c).await)
+            .await?;
+        self.wait("the bootstrap etcd member to be removed", "etcd has left the bootstrap node", async |c| {
             etcd_condition(c, "EtcdBootstrapMemberRemoved").await
         })
         .await?;
@@ -150,7 +160,10 @@ impl BringUp {
             self.lab.machine(&bootstrap.name)?.cut_off().await?;
             self.reached("bootstrap node switched off")?;
         }
-        self.wait("all operators to have finished", async |c| install_complete(c).await).await
+        self.wait("all operators to have finished", "all operators have finished", async |c| {
+            install_complete(c).await
+        })
+        .await
     }
 
     /// What the machines found out about themselves.
@@ -164,10 +177,11 @@ impl BringUp {
         }
     }
 
-    /// `ask` says nothing (`None`) until it is so, and then what it saw.
+    /// `ask` says nothing (`None`) until it is so, and then what it saw. `says` is for people, when it is so.
     async fn wait(
         &mut self,
         what: &str,
+        says: &str,
         ask: impl AsyncFn(&kube::Client) -> Result<Option<String>>,
     ) -> Result<()> {
         // The milestones tell; what the machines are at in between is in `lab status` and `lab journal`.
@@ -182,7 +196,7 @@ impl BringUp {
         })
         .await;
         match met {
-            Ok(seen) => self.reached(&format!("{what}: {seen}")),
+            Ok(seen) => self.reached_and_say(&format!("{what}: {seen}"), &format!("{says}: {seen}")),
             Err(unmet) => bail!("{unmet}\n{}", chains(&self.lab).await),
         }
     }
@@ -195,7 +209,7 @@ impl BringUp {
         }
         self.save()?;
         eprintln!(
-            "{:7.1}s  the cluster has grown; times are in {}",
+            "{:7.1}s  the cluster is ready; times are in {}",
             self.started.elapsed().as_secs_f64(),
             self.lab.bring_up_file().display()
         );
@@ -223,7 +237,7 @@ impl AtWork {
             self.progress = progress;
         }
         match self.says.is_empty() {
-            true => "nothing is written down as being worked on".into(),
+            true => "no machine has an open step in its journal".into(),
             false => self.says.clone(),
         }
     }
@@ -242,7 +256,7 @@ async fn chains(lab: &Lab) -> String {
 }
 
 async fn joined(client: &kube::Client, wanted: usize) -> Result<Option<String>> {
-    let nodes = seedling_cluster::list(client, "v1", "Node", None, "").await?;
+    let nodes = seedling_cluster::list::<Node>(client, None, "").await?;
     if nodes.len() >= wanted {
         return Ok(Some(format!("{} nodes", nodes.len())));
     }
@@ -251,31 +265,24 @@ async fn joined(client: &kube::Client, wanted: usize) -> Result<Option<String>> 
     Ok(missing.map(|missing| format!("{} of {wanted} nodes; {missing}", nodes.len())))
 }
 
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
-}
-
 async fn etcd_condition(client: &kube::Client, kind: &str) -> Result<Option<String>> {
-    let etcd = seedling_cluster::get(client, "operator.openshift.io/v1", "Etcd", None, "cluster").await?;
-    let met = etcd.as_ref().and_then(|e| condition(e, kind)).filter(|c| c["status"] == "True");
-    Ok(met.map(|c| c["message"].as_str().unwrap_or("True").to_string()))
+    let etcd = seedling_cluster::get::<Etcd>(client, None, "cluster").await?;
+    Ok(etcd.and_then(|etcd| etcd.condition(kind)).filter(|c| c.is_true()).map(|c| c.message))
 }
 
 async fn bootstrap_complete(client: &kube::Client) -> Result<Option<String>> {
-    let map = seedling_cluster::get(client, "v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
-    Ok(map.filter(|m| m["data"]["status"] == "complete").map(|_| "complete".into()))
+    let map = seedling_cluster::get::<ConfigMap>(client, Some("kube-system"), "bootstrap").await?;
+    Ok(map.filter(|map| map.file("status") == Some("complete")).map(|_| "complete".into()))
 }
 
 pub async fn install_complete(client: &kube::Client) -> Result<Option<String>> {
-    let Some(version) =
-        seedling_cluster::get(client, "config.openshift.io/v1", "ClusterVersion", None, "version").await?
-    else {
+    let Some(version) = seedling_cluster::get::<ClusterVersion>(client, None, "version").await? else {
         return Ok(None);
     };
-    let is = |kind: &str, status: &str| condition(&version, kind).is_some_and(|c| c["status"] == status);
-    let message = condition(&version, "Progressing").and_then(|c| c["message"].as_str()).unwrap_or_default();
+    let is = |kind: &str, status: &str| version.condition(kind).is_some_and(|c| c.status == status);
+    let message = version.condition("Progressing").map(|c| c.message).unwrap_or_default();
     match is("Available", "True") && is("Progressing", "False") && is("Failing", "False") {
-        true => Ok(Some(message.into())),
+        true => Ok(Some(message)),
         false => bail!("{message}"),
     }
 }

@@ -5,6 +5,7 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct VersionArgs {
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = super::release::Output::Table)]
     output: super::release::Output,
 }

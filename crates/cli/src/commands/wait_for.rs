@@ -9,22 +9,22 @@ use std::time::Duration;
 
 #[derive(Subcommand)]
 pub enum WaitForCommand {
-    /// Wait until the masters carry the cluster and the bootstrap machine may go
+    /// Wait until the masters run the cluster and the bootstrap machine can be switched off
     BootstrapComplete(WaitForArgs),
-    /// Wait until every cluster operator is available and done
+    /// Wait until every cluster operator is available and no longer progressing
     InstallComplete(WaitForArgs),
 }
 
 #[derive(Args)]
 pub struct WaitForArgs {
-    /// The asset directory; its auth/kubeconfig is used
+    /// The asset directory, whose auth/kubeconfig is used
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
     no_progress: NoProgress,
-    /// Seconds an operator must not have progressed to count as stable (upstream: 30)
+    /// How many seconds an operator must be stable before it counts (openshift-install: 30)
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     stable_for: u64,
 }

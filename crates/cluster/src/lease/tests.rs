@@ -6,6 +6,7 @@ use super::*;
 use http::{Request, Response};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use kube::client::Body;
+use serde_json::json;
 use std::sync::{Arc, Mutex};
 
 /// One lease behind an API that compares resource versions, and may be frozen.

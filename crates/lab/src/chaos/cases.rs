@@ -125,7 +125,7 @@ fn can_be_aimed_at(victim: Victim, step: &Step) -> bool {
 }
 
 impl Fault {
-    const ALL: [Fault; 13] = {
+    pub const ALL: [Fault; 13] = {
         use Fault::*;
         [
             Kill,
@@ -184,6 +184,12 @@ impl fmt::Display for Case {
 }
 
 impl Case {
+    /// It strikes a machine, or its disk, for a while: the next one on that machine comes when it is over.
+    pub fn is_of_a_whole_machine(&self) -> bool {
+        let of_disks = matches!(self.fault, Fault::FillDisk | Fault::FsyncErrors | Fault::TornWal);
+        self.victim.is_whole_machines() || of_disks
+    }
+
     /// From its id.
     pub fn parse(id: &str, steps: &[Step], inventory: &Inventory) -> Result<Self, String> {
         let wrong = || {
@@ -289,6 +295,11 @@ fn other_end(on: &str, bootstrap: &str, masters: &[String], dice: &mut Dice) -> 
 const OF_ONE_VICTIM: usize = 8;
 const IN_ONE_ROUND: usize = 16;
 
+/// Strikes that last, in one bring-up.
+const LASTING_IN_ONE_ROUND: usize = 6;
+/// Steps between two of them.
+const APART: usize = 3;
+
 /// These come and go within a second, which a process needs to be there again: a second strike on it would miss.
 const LAST_SECOND: [&str; 7] = [
     "cvo-overrides",
@@ -300,29 +311,38 @@ const LAST_SECOND: [&str; 7] = [
     "member-removed",
 ];
 
-/// Cases that share a bring-up: one a step, and a machine that goes down has one of its own.
-pub fn rounds(cases: &[Case]) -> Vec<Vec<Case>> {
+/// Cases of one fault that share a bring-up: one a step. What strikes a whole machine, or its disk, takes a while: such cases share only
+/// with others like them, some steps on. Where those follow fast two of them meet, which must do no harm.
+pub fn rounds(cases: &[Case], steps: &[Step]) -> Vec<Vec<Case>> {
     let mut rounds: Vec<Vec<Case>> = Vec::new();
+    let at = |case: &Case| position(case, steps);
+    let lasting = Case::is_of_a_whole_machine;
+    let last = |c: &Case| LAST_SECOND.contains(&c.step.as_str());
     for case in cases {
-        // What strikes a whole machine, or its disk, takes a while.
-        let of_disks = |fault| matches!(fault, Fault::FillDisk | Fault::FsyncErrors | Fault::TornWal);
-        let alone = |c: &Case| c.victim.is_whole_machines() || of_disks(c.fault);
-        let last = |c: &Case| LAST_SECOND.contains(&c.step.as_str());
         let fits = |round: &&mut Vec<Case>| {
-            let same: Vec<_> =
-                round.iter().filter(|c| (c.victim, &c.on) == (case.victim, &case.on)).collect();
-            round.len() < IN_ONE_ROUND
-                && same.len() < OF_ONE_VICTIM
-                && !(last(case) && same.iter().any(|c| last(c)))
-                && !round.iter().any(|c| c.step == case.step || alone(c))
+            let alike = round.iter().all(|c| lasting(c) == lasting(case) && c.step != case.step);
+            let same = || round.iter().filter(|c| (c.victim, &c.on) == (case.victim, &case.on));
+            let room = match lasting(case) {
+                true => {
+                    round.len() < LASTING_IN_ONE_ROUND
+                        && round.iter().all(|c| at(c).abs_diff(at(case)) >= APART)
+                }
+                false => round.len() < IN_ONE_ROUND && same().count() < OF_ONE_VICTIM,
+            };
+            alike && room && !(last(case) && same().any(last))
         };
-        let open = if alone(case) { None } else { rounds.iter_mut().find(fits) };
-        match open {
+        match rounds.iter_mut().find(fits) {
             Some(round) => round.push(case.clone()),
             None => rounds.push(vec![case.clone()]),
         }
     }
     rounds
+}
+
+/// Among the steps that last long enough for a machine to be struck.
+fn position(case: &Case, steps: &[Step]) -> usize {
+    let until = steps.iter().take_while(|step| step.id != case.step);
+    until.filter(|step| can_be_aimed_at(Victim::Node, step)).count()
 }
 
 #[cfg(test)]

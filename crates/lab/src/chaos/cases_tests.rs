@@ -133,28 +133,43 @@ fn the_helper_and_everything_are_struck_where_they_are() {
     assert!(of(Victim::Helper).iter().all(|c| c.on == HELPER) && of(Victim::Helper).len() > 10);
     let everything = of(Victim::Everything);
     assert!(everything.iter().all(|c| c.on == EVERYTHING && c.step != "member-removed"));
-    assert!(rounds(&everything).iter().all(|round| round.len() == 1));
     let on = Selection { on: Some("master-0".into()), ..selection(&[Victim::Everything], true) };
     assert!(list(&on).is_empty());
 }
 
 #[test]
-fn a_bad_disk_has_a_bring_up_of_its_own() {
-    for fault in [Fault::FillDisk, Fault::FsyncErrors, Fault::TornWal] {
-        let cases = list(&Selection { fault, ..selection(&[Victim::Etcd], true) });
-        assert!(cases.len() > 5 && rounds(&cases).iter().all(|round| round.len() == 1), "{fault:?}");
+fn what_lasts_shares_a_bring_up_only_with_steps_that_come_later() {
+    let steps = steps(STAGES);
+    for fault in Fault::ALL {
+        let victim =
+            if crate::chaos::refusal(Victim::Node, fault).is_none() { Victim::Node } else { Victim::Etcd };
+        let cases = list(&Selection { fault, ..selection(&[victim], true) });
+        let rounds = rounds(&cases, &steps);
+        assert!(cases.len() > 5 && rounds.len() < cases.len(), "{fault:?}");
+        assert_eq!(rounds.concat().len(), cases.len());
+        for round in rounds {
+            assert!(round.len() <= LASTING_IN_ONE_ROUND);
+            assert!(
+                round.windows(2).all(|two| position(&two[0], &steps) + APART <= position(&two[1], &steps)),
+                "{round:?}"
+            );
+            let last = round.iter().filter(|c| LAST_SECOND.contains(&c.step.as_str()));
+            let last: Vec<_> = last.map(|c| &c.on).collect();
+            assert_eq!(BTreeSet::from_iter(&last).len(), last.len(), "one machine, one last second");
+        }
     }
 }
 
 #[test]
-fn process_kills_are_chained_and_nodes_are_alone() {
+fn process_kills_are_chained_without_machines() {
     let all = list(&selection(&Victim::ALL, true));
-    let rounds = rounds(&all);
-    assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), all.len());
+    let rounds = rounds(&all, &steps(STAGES));
+    assert_eq!(rounds.concat().len(), all.len());
     for round in rounds {
         let steps: BTreeSet<_> = round.iter().map(|c| &c.step).collect();
         assert_eq!(steps.len(), round.len(), "one a step");
-        assert!(round.len() == 1 || round.iter().all(|c| !c.victim.is_whole_machines()));
+        let machines = round.iter().filter(|c| c.victim.is_whole_machines()).count();
+        assert!(machines == 0 || machines == round.len());
         assert!(round.len() <= IN_ONE_ROUND);
         let last = round.iter().filter(|c| LAST_SECOND.contains(&c.step.as_str()));
         let last: Vec<_> = last.map(|c| (c.victim, &c.on)).collect();

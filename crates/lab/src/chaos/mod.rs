@@ -6,6 +6,7 @@
 
 mod cases;
 mod links;
+pub mod pairs;
 mod step;
 mod strike;
 mod tally;

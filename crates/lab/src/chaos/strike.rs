@@ -17,8 +17,8 @@ use std::time::Duration;
 /// How long a frozen process stays so, a machine off, a cable pulled, unless somebody says otherwise: longer than an etcd election
 /// and a lease's renewal.
 pub const LASTS: Duration = Duration::from_secs(8);
-/// A victim that is just being restarted is waited for.
-const APPEARS_WITHIN: Duration = Duration::from_secs(20);
+/// A victim that is just being restarted is waited for; several strikes on it, at steps that followed at once, wait for one restart each.
+const APPEARS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Why a lab cannot do it.
 pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {

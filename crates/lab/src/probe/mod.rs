@@ -117,10 +117,10 @@ pub struct Options {
 
 /// Probes from the first `readyz` until `stop` changes. Nothing is logged if it changes before.
 pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Log, ProbeError> {
-    tokio::select! {
-        ready = first_answer(&options) => ready?,
+    let namespaces = tokio::select! {
+        made = first_answer(&options) => made?,
         _ = stop.wait_for(|stop| *stop) => return Ok(Log::default()),
-    }
+    };
     let shared = Arc::new(Shared::new(options.rate));
     let mut tasks = JoinSet::new();
     // A client, and so a pool of connections, for each.
@@ -148,7 +148,7 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     let mut log = shared.take_log();
     log.to = to;
     log.present = count(&options.kubeconfig).await?;
-    remove(&options.kubeconfig).await;
+    remove(&options.kubeconfig, &namespaces).await;
     Ok(log)
 }
 
@@ -158,7 +158,7 @@ async fn not_counted(kubeconfig: &Path) -> Result<kube::Client, ClusterError> {
 }
 
 /// `readyz`, then the namespaces: what an admin would type first. A run that was cut off before may have left one.
-async fn first_answer(options: &Options) -> Result<(), ProbeError> {
+async fn first_answer(options: &Options) -> Result<Vec<Namespace>, ProbeError> {
     let client = not_counted(&options.kubeconfig).await?;
     let hint = "seedling lab status; is this the kubeconfig of the cluster?";
     let condition = Condition::within("the API to be ready", options.first_answer_within, hint);
@@ -168,13 +168,14 @@ async fn first_answer(options: &Options) -> Result<(), ProbeError> {
     })
     .await?;
     let namespaces: Api<Namespace> = Api::all(client);
+    let mut made = Vec::new();
     for name in NAMESPACES {
-        make(&namespaces, name).await?;
+        made.push(make(&namespaces, name).await?);
     }
-    Ok(())
+    Ok(made)
 }
 
-async fn make(namespaces: &Api<Namespace>, name: &str) -> Result<(), ProbeError> {
+async fn make(namespaces: &Api<Namespace>, name: &str) -> Result<Namespace, ProbeError> {
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.into());
     let hint = format!("kubectl get namespace {name} -o yaml");
@@ -183,7 +184,7 @@ async fn make(namespaces: &Api<Namespace>, name: &str) -> Result<(), ProbeError>
         // Nothing is probed yet: who has no answer asks again.
         match tokio::time::timeout(PATIENCE, namespaces.create(&PostParams::default(), &namespace)).await {
             Err(_) => Probe::Unmet(format!("nothing for {PATIENCE:?}")),
-            Ok(Ok(_)) => Probe::Met(Ok(())),
+            Ok(Ok(made)) => Probe::Met(Ok(made)),
             Ok(Err(kube::Error::Api(answer))) if answer.code == 409 => {
                 let _ = namespaces.delete(name, &DeleteParams::background()).await;
                 Probe::Unmet("it is being removed".into())
@@ -219,13 +220,13 @@ async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
     Ok(counted.await?)
 }
 
-/// Left behind, it harms nobody: the next run removes it.
-async fn remove(kubeconfig: &Path) {
+/// Left behind, they harm nobody: the next run removes them. Its own are not touched: whoever probes a lab that was made anew meanwhile
+/// finds others of the same name.
+async fn remove(kubeconfig: &Path, made: &[Namespace]) {
     let removed = async {
-        let namespaces: Api<Namespace> = Api::all(not_counted(kubeconfig).await?);
-        for name in NAMESPACES {
-            let deleted = namespaces.delete(name, &DeleteParams::background()).await;
-            deleted.map_err(|e| ProbeError::Namespace(Box::new(e)))?;
+        let client = not_counted(kubeconfig).await?;
+        for namespace in made {
+            seedling_cluster::delete_this(&client, namespace).await?;
         }
         Ok::<_, ProbeError>(())
     };

@@ -5,12 +5,12 @@ use super::{API, BOOTSTRAP, Deadline, Milestone, Progress, WaitError, text};
 use crate::Level;
 use jiff::Zoned;
 use kube::Client;
+use seedling_api::{ClusterOperator, ClusterVersion, Conditions, ConfigMap, Etcd, Files, Node};
+use seedling_cluster::Kind;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_steps::no_progress;
-use serde_json::Value;
 use std::time::{Duration, Instant};
 
-const CONFIG: &str = "config.openshift.io/v1";
 const API_LIMIT: Duration = Duration::from_secs(20 * 60);
 const BOOTSTRAP_LIMIT: Duration = Duration::from_secs(45 * 60);
 const ASK_API: Duration = Duration::from_millis(500);
@@ -30,11 +30,11 @@ pub async fn bootstrap_complete(
         text::waiting(no_progress(BOOTSTRAP_LIMIT), &Zoned::now(), "for bootstrapping to complete"),
     );
     let mut movement = Movement::new(client);
-    let map = Selection::one("v1", "ConfigMap", Some("kube-system"), "bootstrap");
+    let map = Selection::<ConfigMap>::one(Some("kube-system"), "bootstrap");
     let mut said = String::new();
-    let complete = |seen: &Snapshot, on: &mut dyn FnMut(Progress)| {
-        let Some(found) = seen.objects.get("kube-system/bootstrap") else { return false };
-        let status = found["data"]["status"].as_str();
+    let complete = |seen: &Snapshot<ConfigMap>, on: &mut dyn FnMut(Progress)| {
+        let Some(found) = seen.one() else { return false };
+        let status = found.file("status");
         let line = match status {
             Some(status) => format!("Bootstrap status: {status}"),
             None => "No status found in bootstrap configmap".into(),
@@ -48,17 +48,17 @@ pub async fn bootstrap_complete(
     movement.until(follow(client, map), complete, on).await?;
     on(Progress::Reached(Milestone::BootstrapComplete));
     say(on, Level::Info, "Waiting for the bootstrap etcd member to be removed...");
-    let etcd = Selection::one("operator.openshift.io/v1", "Etcd", None, "cluster");
+    let etcd = Selection::<Etcd>::one(None, "cluster");
     let mut said = false;
-    let removed = |seen: &Snapshot, on: &mut dyn FnMut(Progress)| {
-        let Some(found) = seen.objects.get("cluster") else {
+    let removed = |seen: &Snapshot<Etcd>, on: &mut dyn FnMut(Progress)| {
+        let Some(found) = seen.one() else {
             if !std::mem::replace(&mut said, true) {
                 let line = r#"Error getting etcd operator singleton, retrying: etcds.operator.openshift.io "cluster" not found"#;
                 on(Progress::Line(Level::Debug, line.into()));
             }
             return false;
         };
-        condition(found, "EtcdBootstrapMemberRemoved").is_some_and(|c| c["status"] == "True")
+        found.is("EtcdBootstrapMemberRemoved")
     };
     movement.until(follow(client, etcd), removed, on).await?;
     on(Progress::Reached(Milestone::BootstrapMemberRemoved));
@@ -114,30 +114,28 @@ fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == kind)
-}
-
 /// Whatever shows that the cluster still grows: the version's message, operators' conditions, nodes.
 struct Movement {
-    sources: [Followed; 3],
+    version: Followed<ClusterVersion>,
+    operators: Followed<ClusterOperator>,
+    nodes: Followed<Node>,
     deadline: Deadline,
 }
 
 impl Movement {
     fn new(client: &Client) -> Self {
-        let sources = [
-            follow(client, Selection::one(CONFIG, "ClusterVersion", None, "version")),
-            follow(client, Selection::all(CONFIG, "ClusterOperator")),
-            follow(client, Selection::all("v1", "Node")),
-        ];
-        Self { sources, deadline: Deadline::new(BOOTSTRAP_LIMIT) }
+        Self {
+            version: follow(client, Selection::one(None, "version")),
+            operators: follow(client, Selection::all()),
+            nodes: follow(client, Selection::all()),
+            deadline: Deadline::new(BOOTSTRAP_LIMIT),
+        }
     }
 
-    async fn until(
+    async fn until<K: Kind>(
         &mut self,
-        mut followed: Followed,
-        mut met: impl FnMut(&Snapshot, &mut dyn FnMut(Progress)) -> bool,
+        mut followed: Followed<K>,
+        mut met: impl FnMut(&Snapshot<K>, &mut dyn FnMut(Progress)) -> bool,
         on: &mut impl FnMut(Progress),
     ) -> Result<(), WaitError> {
         loop {
@@ -145,15 +143,15 @@ impl Movement {
             if seen.synced && met(&seen, on) {
                 return Ok(());
             }
-            let summary = self.sources.each_ref().map(|s| summary(&s.state.borrow())).concat();
-            self.deadline.saw(summary);
-            let [version, operators, nodes] = &mut self.sources;
+            let Self { version, operators, nodes, deadline } = self;
+            let now = [summary(&version.now()), summary(&operators.now()), summary(&nodes.now())];
+            deadline.saw(now.concat());
             tokio::select! {
                 _ = followed.next() => {}
                 _ = version.next() => {}
                 _ = operators.next() => {}
                 _ = nodes.next() => {}
-                () = tokio::time::sleep_until(self.deadline.at()) => {
+                () = tokio::time::sleep_until(deadline.at()) => {
                     let seen = standstill(&nodes.now().objects, &operators.now().objects);
                     let limit = text::duration(no_progress(BOOTSTRAP_LIMIT));
                     let cause = format!("no progress for {limit}; last seen: {seen}");
@@ -165,14 +163,12 @@ impl Movement {
 }
 
 /// Names, and statuses with their messages; not the times, which move by themselves.
-fn summary(seen: &Snapshot) -> String {
+fn summary<K: Conditions>(seen: &Snapshot<K>) -> String {
     let mut text = String::new();
     for (name, object) in &seen.objects {
         text += name;
-        for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
-            for field in ["type", "status", "message"] {
-                text += condition[field].as_str().unwrap_or_default();
-            }
+        for condition in object.conditions() {
+            text.extend([condition.kind, condition.status, condition.message]);
         }
     }
     text

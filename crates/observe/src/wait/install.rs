@@ -1,6 +1,5 @@
 //! The cluster initialized, its operators stable, its console found.
 
-use super::bootstrap::condition;
 use super::operators::unstable;
 use super::{Deadline, Milestone, Progress, WaitError, text};
 use crate::Level;
@@ -8,14 +7,15 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::{Timestamp, Zoned};
 use kube::Client;
-use seedling_cluster::follow::{Followed, Selection, follow};
+use seedling_api::config::Route;
+use seedling_api::{ClusterOperator, ClusterVersion, Conditions, ConfigMap, Files};
+use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::get;
 use seedling_steps::no_progress;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const CONFIG: &str = "config.openshift.io/v1";
 const INITIALIZE_LIMIT: Duration = Duration::from_secs(40 * 60);
 const STABLE_LIMIT: Duration = Duration::from_secs(30 * 60);
 const CONSOLE_LIMIT: Duration = Duration::from_secs(2 * 60);
@@ -78,11 +78,11 @@ fn say(on: &mut impl FnMut(Progress), level: Level, text: impl Into<String>) {
 async fn initialized(client: &Client, url: &str, on: &mut impl FnMut(Progress)) -> Result<(), WaitError> {
     let what = format!("for the cluster at {url} to initialize");
     say(on, Level::Info, text::waiting(no_progress(INITIALIZE_LIMIT), &Zoned::now(), &what));
-    let mut version = follow(client, Selection::one(CONFIG, "ClusterVersion", None, "version"));
+    let mut version = follow::<ClusterVersion>(client, Selection::one(None, "version"));
     let mut deadline = Deadline::new(INITIALIZE_LIMIT);
     loop {
         let seen = version.now();
-        let message = match seen.objects.get("version").map(still_waiting) {
+        let message = match seen.one().map(|version| still_waiting(&version)) {
             Some(None) => break,
             Some(Some(message)) => message,
             None => seen.error.unwrap_or_default(),
@@ -104,18 +104,18 @@ async fn initialized(client: &Client, url: &str, on: &mut impl FnMut(Progress)) 
 }
 
 /// What a ClusterVersion waits for; `None`: it is there.
-fn still_waiting(version: &Value) -> Option<String> {
-    let is = |kind: &str, status: &str| condition(version, kind).is_some_and(|c| c["status"] == status);
+fn still_waiting(version: &ClusterVersion) -> Option<String> {
+    let is = |kind: &str, status: &str| version.condition(kind).is_some_and(|c| c.status == status);
     if is("Available", "True") && is("Failing", "False") && is("Progressing", "False") {
         return None;
     }
-    let message = |kind: &str| condition(version, kind)?["message"].as_str().map(str::to_string);
+    let message = |kind: &str| Some(version.condition(kind)?.message);
     let failing = is("Failing", "True").then(|| message("Failing")).flatten();
     Some(failing.or_else(|| message("Progressing")).unwrap_or_default())
 }
 
 async fn has_operator(client: &Client, name: &str) -> Result<bool, WaitError> {
-    let found = get(client, CONFIG, "ClusterOperator", None, name).await;
+    let found = get::<ClusterOperator>(client, None, name).await;
     found.map(|o| o.is_some()).map_err(|e| WaitError::Install(e.to_string()))
 }
 
@@ -126,7 +126,7 @@ async fn stable(
 ) -> Result<(), WaitError> {
     let what = "to ensure each cluster operator has finished progressing";
     say(on, Level::Info, text::waiting(no_progress(STABLE_LIMIT), &Zoned::now(), what));
-    let mut operators = follow(client, Selection::all(CONFIG, "ClusterOperator"));
+    let mut operators = follow::<ClusterOperator>(client, Selection::all());
     let mut deadline = Deadline::new(STABLE_LIMIT);
     let mut told = std::collections::BTreeSet::new();
     loop {
@@ -158,13 +158,12 @@ async fn stable(
 /// The router's CA first among those the admin kubeconfig trusts.
 async fn trust_router(client: &Client, kubeconfig: &Path) -> Result<(), WaitError> {
     let failed = |e: String| WaitError::Install(e);
-    let found =
-        get(client, "v1", "ConfigMap", Some("openshift-config-managed"), "default-ingress-cert").await;
+    let found = get::<ConfigMap>(client, Some("openshift-config-managed"), "default-ingress-cert").await;
     let why = match found {
         Ok(Some(map)) => {
-            let ca = map["data"]["ca-bundle.crt"].as_str().unwrap_or_default().to_string();
+            let ca = map.file("ca-bundle.crt").unwrap_or_default();
             let text = std::fs::read_to_string(kubeconfig).map_err(|e| failed(e.to_string()))?;
-            let text = with_ca(&text, &ca).map_err(failed)?;
+            let text = with_ca(&text, ca).map_err(failed)?;
             return seedling_steps::write_atomic(kubeconfig, text, 0o640).map_err(|e| failed(e.to_string()));
         }
         Ok(None) => "configmaps \"default-ingress-cert\" not found".to_string(),
@@ -193,13 +192,12 @@ fn with_ca(kubeconfig: &str, ca: &str) -> Result<String, String> {
 
 async fn console_url(client: &Client, on: &mut impl FnMut(Progress)) -> Option<String> {
     say(on, Level::Info, "Checking to see if there is a route at openshift-console/console...");
-    let route = Selection::one("route.openshift.io/v1", "Route", Some("openshift-console"), "console");
-    let mut route: Followed = follow(client, route);
+    let mut route = follow::<Route>(client, Selection::one(Some("openshift-console"), "console"));
     let deadline = Deadline::new(CONSOLE_LIMIT);
     loop {
-        let host = route.now().objects.get("openshift-console/console").and_then(|r| {
-            let admitted = r["status"]["ingress"][0]["conditions"][0]["status"] == "True";
-            r["spec"]["host"].as_str().filter(|_| admitted).map(|h| format!("https://{h}"))
+        let host = route.one().and_then(|route| {
+            let admitted = route.status.as_ref()?.ingress.first()?.conditions.first()?.is_true();
+            admitted.then_some(format!("https://{}", route.spec.as_ref()?.host))
         });
         if host.is_some() {
             say(on, Level::Debug, "Route found in openshift-console namespace: console");
@@ -221,12 +219,13 @@ async fn console_url(client: &Client, on: &mut impl FnMut(Progress)) -> Option<S
 mod tests {
     use super::*;
 
-    fn version(available: &str, failing: &str, progressing: &str) -> Value {
+    fn version(available: &str, failing: &str, progressing: &str) -> ClusterVersion {
         let c = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "message": message});
-        json!({"status": {"conditions": [
+        let version = json!({"metadata": {}, "status": {"conditions": [
             c("Available", available, "a"), c("Failing", failing, "Multiple errors are preventing progress:\n* one"),
             c("Progressing", progressing, "Working towards 5.0.0: 10 of 900 done (1% complete)"),
-        ]}})
+        ]}});
+        serde_json::from_value(version).unwrap()
     }
 
     #[test]
@@ -237,7 +236,7 @@ mod tests {
         assert_eq!(still_waiting(&version("True", "Unknown", "False")).as_deref(), Some(working));
         let failing = still_waiting(&version("True", "True", "True")).unwrap();
         assert!(failing.starts_with("Multiple errors"));
-        assert_eq!(still_waiting(&Value::Null), Some(String::new()));
+        assert_eq!(still_waiting(&ClusterVersion::default()), Some(String::new()));
     }
 
     #[test]

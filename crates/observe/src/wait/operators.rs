@@ -4,44 +4,45 @@ use super::Progress;
 use crate::Level;
 use jiff::Timestamp;
 use kube::Client;
-use serde_json::Value;
+use seedling_api::{ClusterOperator, Conditions, Meta, Node};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a normal condition says; others are told. Error level for those that mean the operator does not work.
-pub fn lines(name: &str, operator: &Value) -> Vec<(Level, String)> {
+pub fn lines(name: &str, operator: &ClusterOperator) -> Vec<(Level, String)> {
     let mut lines = Vec::new();
-    for condition in operator["status"]["conditions"].as_array().into_iter().flatten() {
-        let field = |f: &str| condition[f].as_str().unwrap_or_default();
-        let (kind, status) = (field("type"), field("status"));
-        let level = match (kind, status) {
+    for condition in operator.conditions() {
+        let (kind, status, message) = (&condition.kind, &condition.status, &condition.message);
+        let level = match (kind.as_str(), status.as_str()) {
             ("Available", "True") | ("Upgradeable", "True") => continue,
             ("Progressing" | "Degraded", "False") => continue,
             ("Available", _) | ("Degraded", "True") => Level::Error,
             _ => Level::Info,
         };
-        let (reason, message) = (field("reason"), field("message"));
+        let reason = condition.reason.as_deref().unwrap_or_default();
         lines.push((level, format!("Cluster operator {name} {kind} is {status} with {reason}: {message}")));
     }
     lines
 }
 
 /// Why a node is not ready; none: it is.
-pub fn not_ready(node: &Value) -> Option<String> {
-    let conditions = node["status"]["conditions"].as_array();
-    let Some(ready) = conditions.into_iter().flatten().find(|c| c["type"] == "Ready") else {
+pub fn not_ready(node: &Node) -> Option<String> {
+    let Some(ready) = node.condition("Ready") else {
         return Some("Ready was never reported".into());
     };
-    let field = |f: &str| ready[f].as_str().unwrap_or_default();
-    let (status, reason, message) = (field("status"), field("reason"), field("message"));
-    (status != "True").then(|| format!("Ready is {status} with {reason}: {message}"))
+    let reason = ready.reason.as_deref().unwrap_or_default();
+    (!ready.is_true()).then(|| format!("Ready is {} with {reason}: {}", ready.status, ready.message))
 }
 
 /// What makes no progress: nodes that are not ready, and operators that are not available or not done.
-pub fn standstill(nodes: &BTreeMap<String, Value>, operators: &BTreeMap<String, Value>) -> String {
+pub fn standstill(
+    nodes: &BTreeMap<String, Arc<Node>>,
+    operators: &BTreeMap<String, Arc<ClusterOperator>>,
+) -> String {
     let nodes_len = nodes.len();
     let nodes = nodes.iter().filter_map(|(name, node)| Some(format!("node {name}: {}", not_ready(node)?)));
-    let abnormal = |(name, operator): (&String, &Value)| {
+    let abnormal = |(name, operator): (&String, &Arc<ClusterOperator>)| {
         let said: Vec<_> = lines(name, operator).into_iter().map(|(_, text)| text).collect();
         said.first().map(|first| first.trim_start_matches("Cluster ").to_string())
     };
@@ -53,20 +54,19 @@ pub fn standstill(nodes: &BTreeMap<String, Value>, operators: &BTreeMap<String, 
 }
 
 pub async fn tell_nodes(client: &Client, on: &mut impl FnMut(Progress)) {
-    for node in seedling_cluster::list(client, "v1", "Node", None, "").await.unwrap_or_default() {
+    for node in seedling_cluster::list::<Node>(client, None, "").await.unwrap_or_default() {
         if let Some(why) = not_ready(&node) {
-            let name = node["metadata"]["name"].as_str().unwrap_or_default();
-            on(Progress::Line(Level::Error, format!("Node {name} {why}")));
+            on(Progress::Line(Level::Error, format!("Node {} {why}", node.name())));
         }
     }
 }
 
 pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Progress)) {
-    match seedling_cluster::list(client, "config.openshift.io/v1", "ClusterOperator", None, "").await {
+    match seedling_cluster::list::<ClusterOperator>(client, None, "").await {
         Ok(operators) => {
             for operator in operators {
-                let name = operator["metadata"]["name"].as_str().unwrap_or_default();
-                lines(name, &operator).into_iter().for_each(|(level, text)| on(Progress::Line(level, text)));
+                let lines = lines(operator.name(), &operator).into_iter();
+                lines.for_each(|(level, text)| on(Progress::Line(level, text)));
             }
         }
         Err(e) => {
@@ -79,12 +79,15 @@ pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Progress)) {
 }
 
 /// Operators that do not say Progressing=False, or not for `stable_for` yet.
-pub fn unstable(operators: &BTreeMap<String, Value>, stable_for: Duration, now: Timestamp) -> Vec<String> {
-    let stable = |operator: &Value| {
-        let conditions = operator["status"]["conditions"].as_array();
-        let condition = conditions.into_iter().flatten().find(|c| c["type"] == "Progressing");
-        let Some(condition) = condition.filter(|c| c["status"] == "False") else { return false };
-        let since = condition["lastTransitionTime"].as_str().and_then(|t| t.parse::<Timestamp>().ok());
+pub fn unstable(
+    operators: &BTreeMap<String, Arc<ClusterOperator>>,
+    stable_for: Duration,
+    now: Timestamp,
+) -> Vec<String> {
+    let stable = |operator: &ClusterOperator| {
+        let condition = operator.condition("Progressing");
+        let Some(condition) = condition.filter(|c| c.status == "False") else { return false };
+        let since = condition.last_transition_time.parse::<Timestamp>().ok();
         stable_for.is_zero() || since.is_some_and(|s| now.duration_since(s).unsigned_abs() >= stable_for)
     };
     operators.iter().filter(|(_, o)| !stable(o)).map(|(name, _)| name.clone()).collect()
@@ -94,21 +97,26 @@ pub fn unstable(operators: &BTreeMap<String, Value>, stable_for: Duration, now: 
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn operator(conditions: Value) -> ClusterOperator {
+        serde_json::from_value(json!({"metadata": {}, "status": {"conditions": conditions}})).unwrap()
+    }
 
     #[test]
     fn lines_as_recorded_from_upstream() {
         let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "reason": reason, "message": message});
-        let etcd = json!({"status": {"conditions": [
+        let etcd = operator(json!([
             condition("Available", "False", "StaticPodsAvailable_ZeroNodesActive", "0 nodes are active"),
             condition("Progressing", "True", "NodeInstaller", "3 nodes at 0"),
             condition("Degraded", "True", "NodeController_MasterNodesReady", "bad\nsecond line"),
             condition("Upgradeable", "True", "", ""),
-        ]}});
-        let authentication = json!({"status": {"conditions": [
-            condition("Available", "Unknown", "", ""), condition("RecentBackup", "False", "x", "y"),
+        ]));
+        let authentication = operator(json!([
+            condition("Available", "Unknown", "", ""),
+            condition("RecentBackup", "False", "x", "y"),
             condition("Degraded", "False", "", ""),
-        ]}});
+        ]));
         let mut said = String::new();
         for (name, operator) in [("etcd", etcd), ("authentication", authentication)] {
             for (level, text) in lines(name, &operator) {
@@ -122,11 +130,19 @@ mod tests {
 
     #[test]
     fn what_stands_still_is_named() {
-        let node = |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status, "reason": "KubeletNotReady", "message": "no network"}]}});
-        let etcd = json!({"status": {"conditions": [{"type": "Available", "status": "False", "reason": "Members", "message": "1 of 3"}]}});
+        let node = |status: &str| -> Arc<Node> {
+            let ready = json!({"type": "Ready", "status": status, "reason": "KubeletNotReady", "message": "no network"});
+            Arc::new(
+                serde_json::from_value(json!({"metadata": {}, "status": {"conditions": [ready]}})).unwrap(),
+            )
+        };
+        let etcd = operator(
+            json!([{"type": "Available", "status": "False", "reason": "Members", "message": "1 of 3"}]),
+        );
         let nodes: BTreeMap<_, _> =
             [("m0".to_string(), node("True")), ("m1".to_string(), node("False"))].into();
-        let operators: BTreeMap<_, _> = [("dns".to_string(), json!({})), ("etcd".to_string(), etcd)].into();
+        let operators: BTreeMap<_, _> =
+            [("dns".to_string(), Arc::default()), ("etcd".to_string(), Arc::new(etcd))].into();
         assert_eq!(
             standstill(&nodes, &operators),
             "node m1: Ready is False with KubeletNotReady: no network; operator etcd Available is False with Members: 1 of 3"
@@ -138,11 +154,15 @@ mod tests {
     #[test]
     fn stable_means_not_progressing_long_enough() {
         let now: Timestamp = "2026-11-15T20:00:30Z".parse().unwrap();
-        let operator = |status: &str, since: &str| json!({"status": {"conditions": [{"type": "Progressing", "status": status, "lastTransitionTime": since}]}});
+        let operator = |status: &str, since: &str| {
+            Arc::new(operator(
+                json!([{"type": "Progressing", "status": status, "lastTransitionTime": since}]),
+            ))
+        };
         let operators = BTreeMap::from([
             ("a".to_string(), operator("False", "2026-11-15T20:00:20Z")),
             ("b".to_string(), operator("True", "2026-11-15T19:00:00Z")),
-            ("c".to_string(), json!({})),
+            ("c".to_string(), Arc::default()),
         ]);
         assert_eq!(unstable(&operators, Duration::ZERO, now), ["b", "c"]);
         assert_eq!(unstable(&operators, Duration::from_secs(30), now), ["a", "b", "c"]);

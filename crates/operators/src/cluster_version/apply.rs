@@ -5,7 +5,8 @@ use super::board::Trouble;
 use super::graph::Mode;
 use super::payload::Manifest;
 use kube::Client;
-use seedling_cluster::{ClusterError, create_if_missing, delete, get};
+use seedling_cluster::ClusterError;
+use seedling_cluster::manifest::{self, create_if_missing, delete, get};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub async fn apply(client: &Client, manifest: &Manifest, mode: Mode) -> Result<A
     }
     let live = match already_there(client, manifest, &object, mode).await? {
         Some(live) => live,
-        None => seedling_cluster::apply(client, MANAGER, &object).await?,
+        None => manifest::apply(client, MANAGER, &object).await?,
     };
     let generation = live["metadata"]["generation"].as_i64();
     Ok(Applied { generation, rolled_out: mode != Mode::Updating || rolled_out(&live) })

@@ -1,6 +1,7 @@
 //! In which order the manifests are worked: stages after one another, groups of a stage side by side, tasks of a group in series.
 
 use super::payload::Manifest;
+use seedling_api::config::Update;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -57,13 +58,12 @@ pub fn plan(manifests: &[&Manifest], mode: Mode) -> Vec<Stage> {
 }
 
 /// What is to be done, from ClusterVersion's history.
-pub fn mode(history: &[serde_json::Value], version: &str, image: &str) -> Mode {
-    let completed = |e: &&serde_json::Value| e["state"] == "Completed";
+pub fn mode(history: &[Update], version: &str, image: &str) -> Mode {
     match history.first() {
-        Some(entry) if completed(&entry) && entry["version"] == version && entry["image"] == image => {
+        Some(entry) if entry.is_complete() && entry.version == version && entry.image == image => {
             Mode::Reconciling
         }
-        _ if history.iter().any(|e| completed(&e)) => Mode::Updating,
+        _ if history.iter().any(Update::is_complete) => Mode::Updating,
         _ => Mode::Initializing,
     }
 }
@@ -72,7 +72,6 @@ pub fn mode(history: &[serde_json::Value], version: &str, image: &str) -> Mode {
 mod tests {
     use super::super::payload::tests::manifest;
     use super::*;
-    use serde_json::json;
 
     fn payload() -> Vec<Manifest> {
         let one = |file: &str, kind: &str| manifest(file, &format!("{kind}\nmetadata: {{name: x}}\n"));
@@ -122,7 +121,12 @@ mod tests {
 
     #[test]
     fn the_history_says_the_mode() {
-        let entry = |state: &str, version: &str| json!({"state": state, "version": version, "image": "i"});
+        let entry = |state: &str, version: &str| Update {
+            state: state.into(),
+            version: version.into(),
+            image: "i".into(),
+            ..Update::default()
+        };
         assert_eq!(mode(&[], "1", "i"), Mode::Initializing);
         assert_eq!(mode(&[entry("Partial", "1")], "1", "i"), Mode::Initializing);
         assert_eq!(mode(&[entry("Completed", "1")], "1", "i"), Mode::Reconciling);

@@ -1,7 +1,8 @@
 //! Which manifests of the payload belong into this cluster.
 
 use super::payload::Manifest;
-use serde_json::Value;
+use seedling_api::config::{FeatureGateSpec, Override};
+use seedling_api::{ClusterVersion, FeatureGate};
 use std::collections::BTreeSet;
 
 /// What the cluster is, as far as annotations ask.
@@ -19,40 +20,24 @@ pub struct Inclusion {
     pub overrides: Vec<Override>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
-    pub kind: String,
-    pub group: String,
-    pub namespace: String,
-    pub name: String,
-}
-
 impl Inclusion {
     /// From ClusterVersion `version` and FeatureGate `cluster`, either of which may be missing.
-    pub fn of(cluster_version: &Value, feature_gate: &Value, version: &str) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let spec = &cluster_version["spec"];
-        let details = list(&feature_gate["status"]["featureGates"]);
-        let gates = details.iter().filter(|d| d["version"] == version).flat_map(|d| list(&d["enabled"]));
-        let capabilities = (spec["capabilities"]["baselineCapabilitySet"] == "None")
-            .then(|| list(&spec["capabilities"]["additionalEnabledCapabilities"]).iter().map(text).collect());
-        let unmanaged = list(&spec["overrides"]).into_iter().filter(|o| o["unmanaged"] == true);
+    pub fn of(cluster_version: &ClusterVersion, feature_gate: &FeatureGate, version: &str) -> Self {
+        let spec = cluster_version.spec.clone().unwrap_or_default();
+        let details = feature_gate.status.clone().unwrap_or_default().feature_gates.into_iter();
+        let gates = details.filter(|d| d.version == version).flat_map(|d| d.enabled);
+        let capabilities = spec.capabilities.unwrap_or_default();
+        let none_but = (capabilities.baseline_capability_set.as_deref() == Some("None"))
+            .then(|| capabilities.additional_enabled_capabilities.unwrap_or_default());
+        let FeatureGateSpec { feature_set } = feature_gate.spec.clone().unwrap_or_default();
         Self {
             profile: "self-managed-high-availability".into(),
             exclude: String::new(),
-            feature_set: text(&feature_gate["spec"]["featureSet"]),
-            gates: gates.map(|g| text(&g["name"])).collect(),
+            feature_set,
+            gates: gates.map(|gate| gate.name).collect(),
             major: version.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0),
-            capabilities,
-            overrides: unmanaged
-                .map(|o| Override {
-                    kind: text(&o["kind"]),
-                    group: text(&o["group"]),
-                    namespace: text(&o["namespace"]),
-                    name: text(&o["name"]),
-                })
-                .collect(),
+            capabilities: none_but.map(|names| names.into_iter().collect()),
+            overrides: spec.overrides.unwrap_or_default().into_iter().filter(|o| o.unmanaged).collect(),
         }
     }
 
@@ -95,15 +80,13 @@ impl Inclusion {
         {
             return Some(format!("capability {missing} is not enabled"));
         }
-        self.overrides.iter().any(|o| o.names(m)).then(|| "overridden as unmanaged".into())
+        self.overrides.iter().any(|o| names(o, m)).then(|| "overridden as unmanaged".into())
     }
 }
 
-impl Override {
-    fn names(&self, m: &Manifest) -> bool {
-        (self.kind.as_str(), self.group.as_str(), self.namespace.as_str(), self.name.as_str())
-            == (m.kind(), m.api_group(), m.namespace(), m.name())
-    }
+fn names(o: &Override, m: &Manifest) -> bool {
+    (o.kind.as_str(), o.group.as_str(), o.namespace.as_str(), o.name.as_str())
+        == (m.kind(), m.api_group(), m.namespace(), m.name())
 }
 
 #[cfg(test)]
@@ -123,11 +106,12 @@ mod tests {
     }
 
     fn inclusion() -> Inclusion {
-        let gates = json!({"status": {"featureGates": [
+        let gates = json!({"metadata": {}, "status": {"featureGates": [
             {"version": "0.1.0", "enabled": [{"name": "Now"}], "disabled": [{"name": "Off"}]},
             {"version": "0.2.0", "enabled": [{"name": "Later"}]},
         ]}});
-        Inclusion::of(&json!({}), &gates, "0.1.0")
+        let gates = serde_json::from_value(gates).unwrap_or_else(|e| panic!("{e}"));
+        Inclusion::of(&ClusterVersion::default(), &gates, "0.1.0")
     }
 
     #[test]
@@ -165,14 +149,15 @@ mod tests {
 
     #[test]
     fn overrides_and_capabilities_come_from_the_cluster_version() {
-        let version = json!({"spec": {
+        let version = json!({"metadata": {}, "spec": {
             "capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["Build"]},
             "overrides": [
                 {"kind": "Deployment", "group": "apps", "namespace": "ns", "name": "a", "unmanaged": true},
                 {"kind": "Deployment", "group": "apps", "namespace": "ns", "name": "b", "unmanaged": false},
             ],
         }});
-        let inclusion = Inclusion::of(&version, &Value::Null, "0.1.0");
+        let version = serde_json::from_value(version).unwrap_or_else(|e| panic!("{e}"));
+        let inclusion = Inclusion::of(&version, &FeatureGate::default(), "0.1.0");
         assert_eq!(inclusion.overrides.len(), 1);
         assert_eq!(inclusion.excluded(&with("")).as_deref(), Some("overridden as unmanaged"));
         let console = with("capability.openshift.io/name: Build+Console");

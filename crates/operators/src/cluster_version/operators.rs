@@ -3,30 +3,29 @@
 use super::board::Trouble;
 use super::graph::Mode;
 use super::payload::Manifest;
+use seedling_api::config::OperandVersion;
+use seedling_api::{ClusterOperator, Conditions};
 use serde_json::{Value, json};
 
 /// What stands in the way of `wanted`, whose `status.versions` are to be reached; `None`: nothing.
-pub fn trouble(wanted: &Manifest, live: Option<&Value>, mode: Mode) -> Option<Trouble> {
+pub fn trouble(wanted: &Manifest, live: Option<&ClusterOperator>, mode: Mode) -> Option<Trouble> {
     let name = wanted.name().to_string();
-    let live = live.unwrap_or(&Value::Null);
-    if condition(live, "Available") != Some("True") {
+    let Some(live) = live.filter(|live| live.is("Available")) else {
         return Some(Trouble::NotAvailable(name));
-    }
-    let versions = |object: &Value| object["status"]["versions"].as_array().cloned().unwrap_or_default();
-    let reached = versions(live);
-    if !versions(&wanted.object).iter().all(|version| reached.contains(version)) {
+    };
+    let reached = live.status.as_ref().map(|status| status.versions.as_slice()).unwrap_or_default();
+    if !versions(wanted).iter().all(|version| reached.contains(version)) {
         return Some(Trouble::Updating(name));
     }
     // A degraded operator may still finish an installation: reported by the operator itself, not waited for.
-    if mode != Mode::Initializing && condition(live, "Degraded") == Some("True") {
+    if mode != Mode::Initializing && live.is("Degraded") {
         return Some(Trouble::Degraded(name));
     }
     None
 }
 
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    conditions.iter().find(|c| c["type"] == kind)?["status"].as_str()
+fn versions(wanted: &Manifest) -> Vec<OperandVersion> {
+    serde_json::from_value(wanted.object["status"]["versions"].clone()).unwrap_or_default()
 }
 
 /// The object as it is created before its operator runs: everyone sees what is awaited, and which objects belong to it.
@@ -55,11 +54,12 @@ mod tests {
             "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata: {name: dns}\n\
              status: {versions: [{name: operator, version: 0.1.0}]}\n",
         );
-        let live = |available: &str, degraded: &str, version: &str| {
-            json!({"status": {
+        let live = |available: &str, degraded: &str, version: &str| -> ClusterOperator {
+            let live = json!({"metadata": {}, "status": {
                 "conditions": [{"type": "Available", "status": available}, {"type": "Degraded", "status": degraded}],
                 "versions": [{"name": "other", "version": "9"}, {"name": "operator", "version": version}],
-            }})
+            }});
+            serde_json::from_value(live).unwrap_or_else(|e| panic!("{e}"))
         };
         let dns = || "dns".to_string();
         let cases = [
@@ -68,10 +68,10 @@ mod tests {
             (live("True", "True", "0.1.0"), Mode::Updating, Some(Trouble::Degraded(dns()))),
             (live("True", "False", "0.0.9"), Mode::Initializing, Some(Trouble::Updating(dns()))),
             (live("Unknown", "False", "0.1.0"), Mode::Reconciling, Some(Trouble::NotAvailable(dns()))),
-            (Value::Null, Mode::Initializing, Some(Trouble::NotAvailable(dns()))),
+            (ClusterOperator::default(), Mode::Initializing, Some(Trouble::NotAvailable(dns()))),
         ];
         for (live, mode, expected) in cases {
-            assert_eq!(trouble(&wanted, Some(&live), mode), expected, "{live} {mode:?}");
+            assert_eq!(trouble(&wanted, Some(&live), mode), expected, "{live:?} {mode:?}");
         }
         assert_eq!(trouble(&wanted, None, Mode::Updating), Some(Trouble::NotAvailable("dns".into())));
         assert_eq!((precreated(&wanted).get("status"), &precreated(&wanted)["spec"]), (None, &json!({})));

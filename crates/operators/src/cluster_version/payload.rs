@@ -1,6 +1,6 @@
 //! The payload: a directory of manifests whose names say run level and component.
 
-use seedling_cluster::describe;
+use seedling_cluster::manifest::describe;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};

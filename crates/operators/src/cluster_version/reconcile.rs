@@ -8,6 +8,7 @@ use super::schedule::Schedule;
 use super::sync::{Work, locked};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use seedling_api::ClusterOperator;
 use seedling_cluster::follow::{Followed, Snapshot};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,7 +18,7 @@ const RECONCILE: Duration = Duration::from_secs(180);
 
 impl Work<'_> {
     /// Keeps what was applied: by watches at once, and everything again from time to time. Nothing here waits for a manifest.
-    pub(super) async fn reconcile(&self, mode: Mode, operators: &Followed) {
+    pub(super) async fn reconcile(&self, mode: Mode, operators: &Followed<ClusterOperator>) {
         let (mut changes, _watches) = drift::watch(self.client, &self.manifests);
         let mut state = operators.state.clone();
         let mut schedule = Schedule::default();
@@ -68,9 +69,9 @@ impl Work<'_> {
         }
     }
 
-    fn look_at_operators(&self, snapshot: &Snapshot) {
+    fn look_at_operators(&self, snapshot: &Snapshot<ClusterOperator>) {
         for (task, manifest) in self.manifests.iter().enumerate().filter(|(_, m)| m.is_cluster_operator()) {
-            let live = snapshot.objects.get(manifest.name());
+            let live = snapshot.objects.get(manifest.name()).map(|live| &**live);
             self.set(task, operators::trouble(manifest, live, Mode::Reconciling));
         }
     }
@@ -149,9 +150,14 @@ mod tests {
         let tried = Tried::default();
         let client = server(tried.clone());
         let payload = payload();
-        let mut work = Work::new(&client, &payload, Inclusion::of(&Value::Null, &Value::Null, "0.1.0"), None);
+        let mut work = Work::new(
+            &client,
+            &payload,
+            Inclusion::of(&Default::default(), &Default::default(), "0.1.0"),
+            None,
+        );
         work.manifests = payload.manifests.clone();
-        let operators = follow(&client, Selection::all("config.openshift.io/v1", "ClusterOperator"));
+        let operators = follow(&client, Selection::all());
         let stages = super::super::graph::plan(&work.manifests.iter().collect::<Vec<_>>(), mode);
         let limit = Duration::from_secs(seconds);
         let _ = match mode {

@@ -1,7 +1,8 @@
 //! ClusterVersion's status, from what was and what is: history and conditions with upstream's texts.
 
 use super::board::{Failing, Summary};
-use serde_json::{Value, json};
+use seedling_api::Condition;
+use seedling_api::config::{ClusterVersionStatus, Release, Update};
 
 /// Upstream keeps as many.
 const MAX_HISTORY: usize = 100;
@@ -19,69 +20,67 @@ pub struct Observed<'a> {
     pub now: &'a str,
 }
 
-pub fn status(before: &Value, o: &Observed) -> Value {
+pub fn status(before: &ClusterVersionStatus, o: &Observed) -> ClusterVersionStatus {
     let history = history(before, o);
-    let complete = history.first().is_some_and(|e| e["state"] == "Completed");
-    json!({
-        "desired": {"version": o.version, "image": o.image},
-        "history": history,
-        "observedGeneration": o.generation,
-        "versionHash": o.hash,
-        "availableUpdates": null,
-        "conditions": conditions(before, o, complete),
-    })
+    let complete = history.first().is_some_and(Update::is_complete);
+    ClusterVersionStatus {
+        desired: Release { version: o.version.into(), image: o.image.into() },
+        history,
+        observed_generation: o.generation,
+        version_hash: o.hash.into(),
+        available_updates: None,
+        conditions: conditions(before, o, complete),
+    }
 }
 
-pub fn history_of(status: &Value) -> Vec<Value> {
-    status["history"].as_array().cloned().unwrap_or_default()
-}
-
-fn history(before: &Value, o: &Observed) -> Vec<Value> {
-    let mut history = history_of(before);
-    let current = history.first().is_some_and(|e| e["version"] == o.version && e["image"] == o.image);
+fn history(before: &ClusterVersionStatus, o: &Observed) -> Vec<Update> {
+    let mut history = before.history.clone();
+    let current = history.first().is_some_and(|e| e.version == o.version && e.image == o.image);
     if !current {
         // What was under way is over, however far it came.
-        if let Some(last) = history.first_mut()
-            && last["completionTime"].is_null()
-        {
-            last["completionTime"] = json!(o.now);
+        if let Some(last) = history.first_mut() {
+            last.completion_time.get_or_insert_with(|| o.now.into());
         }
-        let entry = json!({
-            "state": "Partial", "startedTime": o.now, "completionTime": null,
-            "version": o.version, "image": o.image, "verified": false,
-        });
+        let entry = Update {
+            state: "Partial".into(),
+            started_time: o.now.into(),
+            completion_time: None,
+            version: o.version.into(),
+            image: o.image.into(),
+            verified: false,
+        };
         history.insert(0, entry);
     }
     if o.complete
         && let Some(entry) = history.first_mut()
-        && entry["state"] != "Completed"
+        && !entry.is_complete()
     {
-        entry["state"] = json!("Completed");
-        entry["completionTime"] = json!(o.now);
+        entry.state = "Completed".into();
+        entry.completion_time = Some(o.now.into());
     }
     history.truncate(MAX_HISTORY);
     history
 }
 
-fn conditions(before: &Value, o: &Observed, complete: bool) -> Vec<Value> {
-    let before = before["conditions"].as_array().cloned().unwrap_or_default();
+fn conditions(before: &ClusterVersionStatus, o: &Observed, complete: bool) -> Vec<Condition> {
+    let before = &before.conditions;
     let condition = |kind: &str, status: &str, reason: &str, message: String| {
-        let same = before.iter().find(|c| c["type"] == kind && c["status"] == status);
-        let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(o.now);
-        let mut condition =
-            json!({"type": kind, "status": status, "message": message, "lastTransitionTime": since});
-        if !reason.is_empty() {
-            condition["reason"] = json!(reason);
-        }
-        condition
+        let condition = Condition {
+            kind: kind.into(),
+            status: status.into(),
+            reason: Some(reason.to_string()).filter(|reason| !reason.is_empty()),
+            message,
+            last_transition_time: String::new(),
+        };
+        condition.since(before, o.now)
     };
     let version = o.version;
     // Once a version is available it stays so while the next one is applied.
-    let was_available = before.iter().any(|c| c["type"] == "Available" && c["status"] == "True");
+    let was_available = before.iter().find(|c| c.kind == "Available" && c.is_true());
     let available = match (complete, was_available) {
         (true, _) => condition("Available", "True", "", format!("Done applying {version}")),
-        (false, true) => before.iter().find(|c| c["type"] == "Available").cloned().unwrap_or_default(),
-        (false, false) => condition("Available", "False", "", String::new()),
+        (false, Some(was)) => was.clone(),
+        (false, None) => condition("Available", "False", "", String::new()),
     };
     let (failing, reason, cause) = match &o.summary.failing {
         Failing::No => (condition("Failing", "False", "", String::new()), "", None),
@@ -162,7 +161,12 @@ fn summary(reason: &str, message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn observe(before: &Value, summary: &Summary, complete: bool, now: &str) -> Value {
+    fn observe(
+        before: &ClusterVersionStatus,
+        summary: &Summary,
+        complete: bool,
+        now: &str,
+    ) -> ClusterVersionStatus {
         let o = Observed { version: "0.1.0", image: "i", hash: "h", generation: 2, summary, complete, now };
         status(before, &o)
     }
@@ -171,36 +175,33 @@ mod tests {
         Summary { done, total: 40, waiting: waiting.iter().map(|w| w.to_string()).collect(), failing }
     }
 
-    fn text(status: &Value, kind: &str) -> String {
-        let condition =
-            status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == kind).cloned();
-        let c = condition.unwrap_or_default();
-        let field = |f: &str| c[f].as_str().unwrap_or_default().to_string();
-        format!("{} {} {}", field("status"), field("reason"), field("message"))
+    fn text(status: &ClusterVersionStatus, kind: &str) -> String {
+        let c = status.conditions.iter().find(|c| c.kind == kind).cloned().unwrap_or_default();
+        format!("{} {} {}", c.status, c.reason.unwrap_or_default(), c.message)
     }
 
     #[test]
     fn an_installation_as_upstream_words_it() {
-        let start = observe(&Value::Null, &sum(0, &[], Failing::No), false, "t1");
+        let start = observe(&ClusterVersionStatus::default(), &sum(0, &[], Failing::No), false, "t1");
         assert_eq!(text(&start, "Progressing"), "True  Working towards 0.1.0");
         assert_eq!(text(&start, "Available"), "False  ");
-        assert_eq!(start["history"][0]["state"], "Partial");
+        assert_eq!(start.history[0].state, "Partial");
 
         let half = observe(&start, &sum(20, &["dns", "network"], Failing::No), false, "t2");
         let expected = "True  Working towards 0.1.0: 20 of 40 done (50% complete), waiting on dns, network";
         assert_eq!(text(&half, "Progressing"), expected);
-        assert_eq!(half["history"][0]["startedTime"], "t1");
+        assert_eq!(half.history[0].started_time, "t1");
 
         let done = observe(&half, &sum(40, &[], Failing::No), true, "t3");
         assert_eq!(text(&done, "Progressing"), "False  Cluster version is 0.1.0");
         assert_eq!(text(&done, "Available"), "True  Done applying 0.1.0");
         assert_eq!(text(&done, "Failing"), "False  ");
-        assert_eq!(done["history"][0]["completionTime"], "t3");
-        assert_eq!(done["history"].as_array().map(Vec::len), Some(1));
+        assert_eq!(done.history[0].completion_time.as_deref(), Some("t3"));
+        assert_eq!(done.history.len(), 1);
 
         let again = observe(&done, &sum(40, &[], Failing::No), false, "t4");
-        assert_eq!(again["history"], done["history"]);
-        assert_eq!(again["conditions"], done["conditions"]);
+        assert_eq!(again.history, done.history);
+        assert_eq!(again.conditions, done.conditions);
     }
 
     #[test]
@@ -208,7 +209,7 @@ mod tests {
         let failing =
             |reason: &str, message: &str| Failing::Yes { reason: reason.into(), message: message.into() };
         let lost = failing("ClusterOperatorNotAvailable", "Cluster operator dns is not available");
-        let unable = observe(&Value::Null, &sum(3, &[], lost.clone()), false, "t1");
+        let unable = observe(&ClusterVersionStatus::default(), &sum(3, &[], lost.clone()), false, "t1");
         let expected = "True ClusterOperatorNotAvailable Unable to apply 0.1.0: the cluster operator dns is not available";
         assert_eq!(text(&unable, "Progressing"), expected);
         let done = observe(&unable, &sum(40, &[], Failing::No), true, "t2");
@@ -220,9 +221,15 @@ mod tests {
 
     #[test]
     fn another_version_ends_the_one_before() {
-        let before = json!({"history": [{"state": "Partial", "version": "0.0.9", "image": "o", "startedTime": "t0", "completionTime": null}]});
+        let old = Update {
+            state: "Partial".into(),
+            version: "0.0.9".into(),
+            image: "o".into(),
+            ..Update::default()
+        };
+        let before = ClusterVersionStatus { history: vec![old], ..ClusterVersionStatus::default() };
         let next = observe(&before, &sum(0, &[], Failing::No), false, "t1");
-        assert_eq!(next["history"][1]["completionTime"], "t1");
-        assert_eq!(next["history"][0]["version"], "0.1.0");
+        assert_eq!(next.history[1].completion_time.as_deref(), Some("t1"));
+        assert_eq!(next.history[0].version, "0.1.0");
     }
 }

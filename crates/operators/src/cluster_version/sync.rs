@@ -5,20 +5,21 @@ use super::board::Board;
 use super::graph::{Mode, Stage, mode, plan};
 use super::inclusion::Inclusion;
 use super::payload::{Manifest, Payload};
-use super::status::{Observed, history_of, status};
+use super::status::{Observed, status};
 use super::{MANAGER, Options, operators};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{FutureExt, StreamExt};
 use kube::Client;
-use seedling_cluster::follow::{Followed, Selection, follow};
-use seedling_cluster::{ClusterError, create_if_missing, patch_status};
-use serde_json::{Value, json};
+use seedling_api::config::ClusterVersionStatus;
+use seedling_api::{ClusterOperator, ClusterVersion, FeatureGate, Meta, named, now};
+use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
+use seedling_cluster::manifest::create_if_missing;
+use seedling_cluster::{ClusterError, apply_status};
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-const CONFIG: &str = "config.openshift.io/v1";
 /// One manifest takes no longer; the API server itself gives a webhook half of it.
 const APPLY: Duration = Duration::from_secs(60);
 /// Status writes closer than this are written together.
@@ -31,9 +32,9 @@ pub async fn run(client: Client, options: &Options) -> anyhow::Result<()> {
     let payload = Payload::load(&options.manifests, &options.release_image)?;
     tracing::info!(version = payload.version, manifests = payload.manifests.len(), "payload loaded");
     let mut sources = Sources {
-        version: follow(&client, Selection::one(CONFIG, "ClusterVersion", None, "version")),
-        gates: follow(&client, Selection::one(CONFIG, "FeatureGate", None, "cluster")),
-        operators: follow(&client, Selection::all(CONFIG, "ClusterOperator")),
+        version: follow(&client, Selection::one(None, "version")),
+        gates: follow(&client, Selection::one(None, "cluster")),
+        operators: follow(&client, Selection::all()),
     };
     let mut last_status = None;
     loop {
@@ -47,19 +48,19 @@ pub async fn run(client: Client, options: &Options) -> anyhow::Result<()> {
 }
 
 struct Sources {
-    version: Followed,
-    gates: Followed,
-    operators: Followed,
+    version: Followed<ClusterVersion>,
+    gates: Followed<FeatureGate>,
+    operators: Followed<ClusterOperator>,
 }
 
 impl Sources {
     /// Waits until bootkube has created it.
-    async fn cluster_version(&mut self) -> Value {
+    async fn cluster_version(&mut self) -> Arc<ClusterVersion> {
         let mut said = String::new();
         loop {
             let snapshot = self.version.now();
-            if let Some(found) = snapshot.objects.get("version") {
-                return found.clone();
+            if let Some(found) = snapshot.one() {
+                return found;
             }
             let why = snapshot.error.unwrap_or_else(|| "it is not there yet".into());
             if said != why {
@@ -70,8 +71,8 @@ impl Sources {
         }
     }
 
-    fn inclusion(&self, cluster_version: &Value, version: &str) -> Inclusion {
-        let gates = self.gates.state.borrow().objects.get("cluster").cloned().unwrap_or_default();
+    fn inclusion(&self, cluster_version: &ClusterVersion, version: &str) -> Inclusion {
+        let gates = self.gates.one().unwrap_or_default();
         Inclusion::of(cluster_version, &gates, version)
     }
 }
@@ -86,7 +87,7 @@ pub(super) struct Work<'a> {
     /// By task: what our own apply left behind.
     pub(super) generations: Mutex<HashMap<usize, i64>>,
     /// A watch may lag behind our own writes; there is one writer.
-    last_status: Mutex<Option<Value>>,
+    last_status: Mutex<Option<ClusterVersionStatus>>,
 }
 
 impl<'a> Work<'a> {
@@ -94,7 +95,7 @@ impl<'a> Work<'a> {
         client: &'a Client,
         payload: &'a Payload,
         inclusion: Inclusion,
-        last_status: Option<Value>,
+        last_status: Option<ClusterVersionStatus>,
     ) -> Self {
         let mut manifests = Vec::new();
         for manifest in &payload.manifests {
@@ -110,9 +111,8 @@ impl<'a> Work<'a> {
 
     /// Until another set of manifests is asked for.
     async fn drive(&self, sources: &mut Sources) {
-        let live = sources.version.now().objects.get("version").cloned().unwrap_or_default();
-        let before = locked(&self.last_status).clone().unwrap_or_else(|| live["status"].clone());
-        let mode = mode(&history_of(&before), &self.payload.version, &self.payload.image);
+        let live = sources.version.one().unwrap_or_default();
+        let mode = mode(&self.before(&live).history, &self.payload.version, &self.payload.image);
         tracing::info!(
             ?mode,
             version = self.payload.version,
@@ -141,7 +141,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    pub(super) async fn work(&self, stages: &[Stage], mode: Mode, operators: &Followed) {
+    pub(super) async fn work(&self, stages: &[Stage], mode: Mode, operators: &Followed<ClusterOperator>) {
         for stage in stages {
             let (late, stragglers) = unbounded();
             let sender = late.clone();
@@ -160,7 +160,7 @@ impl<'a> Work<'a> {
         &self,
         group: Vec<usize>,
         mode: Mode,
-        operators: &Followed,
+        operators: &Followed<ClusterOperator>,
         late: UnboundedSender<usize>,
     ) {
         for task in group {
@@ -170,7 +170,13 @@ impl<'a> Work<'a> {
 
     /// An update has an order, and what fails holds up what comes after it. An installation has none: what fails for longer than
     /// its namespace or kind may be on its way is tried by itself, while the rest of its group goes on.
-    async fn work_task(&self, task: usize, mode: Mode, operators: &Followed, late: &UnboundedSender<usize>) {
+    async fn work_task(
+        &self,
+        task: usize,
+        mode: Mode,
+        operators: &Followed<ClusterOperator>,
+        late: &UnboundedSender<usize>,
+    ) {
         if self.manifests[task].is_cluster_operator() {
             return self.await_operator(task, mode, operators.state.clone()).await;
         }
@@ -230,7 +236,7 @@ impl<'a> Work<'a> {
         &self,
         task: usize,
         mode: Mode,
-        mut operators: watch::Receiver<seedling_cluster::follow::Snapshot>,
+        mut operators: watch::Receiver<Snapshot<ClusterOperator>>,
     ) {
         let manifest = &self.manifests[task];
         let mut attempt = 0;
@@ -242,7 +248,7 @@ impl<'a> Work<'a> {
         loop {
             let trouble = {
                 let snapshot = operators.borrow_and_update();
-                operators::trouble(manifest, snapshot.objects.get(manifest.name()), mode)
+                operators::trouble(manifest, snapshot.objects.get(manifest.name()).map(|live| &**live), mode)
             };
             let done = trouble.is_none();
             self.set(task, trouble);
@@ -256,7 +262,7 @@ impl<'a> Work<'a> {
         self.board.send_modify(|board| board.set(task, trouble, Instant::now()));
     }
 
-    async fn keep_reporting(&self, version: &Followed, mode: Mode) {
+    async fn keep_reporting(&self, version: &Followed<ClusterVersion>, mode: Mode) {
         let mut board = self.board.subscribe();
         loop {
             if let Err(e) = self.report(version, mode, false).await {
@@ -268,15 +274,26 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn report(&self, version: &Followed, mode: Mode, complete: bool) -> Result<(), ClusterError> {
-        let live = version.now().objects.get("version").cloned().unwrap_or_default();
-        let before = locked(&self.last_status).clone().unwrap_or_else(|| live["status"].clone());
+    /// What was written last, here or by whoever led before.
+    fn before(&self, live: &ClusterVersion) -> ClusterVersionStatus {
+        let last = locked(&self.last_status).clone();
+        last.or_else(|| live.status.clone()).unwrap_or_default()
+    }
+
+    async fn report(
+        &self,
+        version: &Followed<ClusterVersion>,
+        mode: Mode,
+        complete: bool,
+    ) -> Result<(), ClusterError> {
+        let live = version.one().unwrap_or_default();
+        let before = self.before(&live);
         let summary = self.board.borrow().summary(mode, Instant::now());
         let observed = Observed {
             version: &self.payload.version,
             image: &self.payload.image,
             hash: &self.payload.hash,
-            generation: live["metadata"]["generation"].as_i64().unwrap_or(0),
+            generation: live.generation().unwrap_or(0),
             summary: &summary,
             complete,
             now: &now(),
@@ -285,10 +302,8 @@ impl<'a> Work<'a> {
         if before == wanted {
             return Ok(());
         }
-        let object = json!({
-            "apiVersion": CONFIG, "kind": "ClusterVersion", "metadata": {"name": "version"}, "status": wanted,
-        });
-        patch_status(self.client, MANAGER, &object).await?;
+        let told = ClusterVersion { metadata: named("version"), spec: None, status: Some(wanted.clone()) };
+        apply_status(self.client, MANAGER, &told).await?;
         *locked(&self.last_status) = Some(wanted);
         Ok(())
     }
@@ -296,13 +311,13 @@ impl<'a> Work<'a> {
     /// Returns when the cluster's config asks for other manifests than those being worked.
     async fn other_set(
         &self,
-        mut version: watch::Receiver<seedling_cluster::follow::Snapshot>,
-        mut gates: watch::Receiver<seedling_cluster::follow::Snapshot>,
+        mut version: watch::Receiver<Snapshot<ClusterVersion>>,
+        mut gates: watch::Receiver<Snapshot<FeatureGate>>,
     ) {
         loop {
-            let feature_gate = gates.borrow_and_update().objects.get("cluster").cloned().unwrap_or_default();
-            if let Some(live) = version.borrow_and_update().objects.get("version")
-                && Inclusion::of(live, &feature_gate, &self.payload.version) != self.inclusion
+            let feature_gate = gates.borrow_and_update().one().unwrap_or_default();
+            if let Some(live) = version.borrow_and_update().one()
+                && Inclusion::of(&live, &feature_gate, &self.payload.version) != self.inclusion
             {
                 return;
             }
@@ -316,8 +331,4 @@ impl<'a> Work<'a> {
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-fn now() -> String {
-    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

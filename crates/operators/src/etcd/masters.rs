@@ -2,12 +2,12 @@
 
 use super::decide::{Action, Master, Removed, State, Step};
 use crate::patience::Progress;
-use crate::static_pod::{Env, is_ready};
+use crate::static_pod::Env;
 use anyhow::{Context as _, Result};
+use seedling_api::{Conditions, ConfigMap, Files, Node, Pod, config_map};
 use seedling_cluster::get;
 use seedling_types::names::NS_ETCD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -56,8 +56,8 @@ pub async fn look(
 pub async fn confirm(env: &Env, state: &State, action: &Action) -> Result<()> {
     match action {
         Action::Remove(_) => {
-            let map = get(&env.client, "v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
-            let complete = map.is_some_and(|m| m["data"]["status"] == "complete");
+            let map = get::<ConfigMap>(&env.client, Some("kube-system"), "bootstrap").await?;
+            let complete = map.is_some_and(|map| map.file("status") == Some("complete"));
             anyhow::ensure!(complete, "the bootstrap is not complete after all");
         }
         Action::GiveUp(id) => {
@@ -85,74 +85,73 @@ pub async fn remember(env: &Env, state: &State, id: u64) -> Result<()> {
 }
 
 async fn read(env: &Env) -> Result<Record> {
-    let live = env.cache.get("v1", "ConfigMap", Some(NS_ETCD), RECORD).await?;
-    Ok(live.map(|live| parse(&live)).unwrap_or_default())
+    let live = env.cache.get::<ConfigMap>(Some(NS_ETCD), RECORD).await?;
+    Ok(live.map(|live| parse(&live.files())).unwrap_or_default())
 }
 
 /// An entry that cannot be read would keep its master out for ever.
-fn parse(live: &Value) -> Record {
-    let data = live["data"].as_object().into_iter().flatten();
-    data.filter_map(|(name, text)| Some((name.clone(), serde_json::from_str(text.as_str()?).ok()?))).collect()
+fn parse(files: &BTreeMap<String, String>) -> Record {
+    files.iter().filter_map(|(name, text)| Some((name.clone(), serde_json::from_str(text).ok()?))).collect()
 }
 
 async fn write(env: &Env, record: &Record) -> Result<()> {
     let text = |entry: &Entry| serde_json::to_string(entry);
-    let data: BTreeMap<_, _> =
-        record.iter().map(|(name, entry)| Ok((name, text(entry)?))).collect::<Result<_>>()?;
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"namespace": NS_ETCD, "name": RECORD}, "data": data});
-    env.cache.apply(MANAGER, &object).await?;
+    let data = record.iter().map(|(name, entry)| Ok((name.clone(), text(entry)?))).collect::<Result<_>>()?;
+    env.cache.apply(MANAGER, &config_map(NS_ETCD, RECORD, data)).await?;
     Ok(())
 }
 
 async fn arrival(env: &Env, name: &str) -> Result<(Step, String)> {
-    let node = env.cache.get("v1", "Node", None, name).await?;
-    let pod = env.cache.get("v1", "Pod", Some(NS_ETCD), &format!("etcd-{name}")).await?;
-    Ok(judge(node.as_ref(), pod.as_ref()))
+    let node = env.cache.get::<Node>(None, name).await?;
+    let pod = env.cache.get::<Pod>(Some(NS_ETCD), &format!("etcd-{name}")).await?;
+    Ok(judge(node.as_deref(), pod.as_deref()))
 }
 
 async fn arrival_now(env: &Env, name: &str) -> Result<(Step, String)> {
-    let node = get(&env.client, "v1", "Node", None, name).await?;
-    let pod = get(&env.client, "v1", "Pod", Some(NS_ETCD), &format!("etcd-{name}")).await?;
+    let node = get::<Node>(&env.client, None, name).await?;
+    let pod = get::<Pod>(&env.client, Some(NS_ETCD), &format!("etcd-{name}")).await?;
     Ok(judge(node.as_ref(), pod.as_ref()))
 }
 
 /// How far it is, and marks that change when the machine or its etcd starts again. Clocks of two machines are not compared.
-fn judge(node: Option<&Value>, pod: Option<&Value>) -> (Step, String) {
-    let container =
-        pod.and_then(|p| p["status"]["containerStatuses"].as_array()?.iter().find(|c| c["name"] == "etcd"));
-    let running = container.is_some_and(|c| c["state"]["running"].is_object());
+fn judge(node: Option<&Node>, pod: Option<&Pod>) -> (Step, String) {
+    let container = pod.and_then(|pod| pod.containers().iter().find(|c| c.name == "etcd"));
+    let running = container.is_some_and(|c| c.state.running.is_some());
     let step = match (node, pod) {
         (None, _) => Step::Absent,
-        (Some(node), _) if !is_ready(node) => Step::NotReady,
+        (Some(node), _) if !node.is("Ready") => Step::NotReady,
         (_, None) => Step::NodeReady,
         _ if !running => Step::PodThere,
         _ => Step::Runs,
     };
-    let ready =
-        node.and_then(|n| n["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == "Ready"));
-    let ready_since = ready.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or_default();
-    let started = container.and_then(|c| c["containerID"].as_str()).unwrap_or_default();
+    let ready_since =
+        node.and_then(|n| n.condition("Ready")).map(|c| c.last_transition_time).unwrap_or_default();
+    let started = container.and_then(|c| c.container_id.as_deref()).unwrap_or_default();
     (step, format!("{ready_since} {started}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn node(ready: &str, since: &str) -> Value {
-        json!({"status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}]}})
+    fn node(ready: &str, second: u32) -> Node {
+        let since = format!("2026-11-17T08:00:0{second}Z");
+        let ready = json!({"type": "Ready", "status": ready, "lastTransitionTime": since});
+        let node = json!({"metadata": {}, "status": {"conditions": [ready]}});
+        serde_json::from_value(node).unwrap_or_else(|e| panic!("{e}"))
     }
-    fn pod(id: &str, state: &str) -> Value {
+    fn pod(id: &str, state: &str) -> Pod {
         let etcd = json!({"name": "etcd", "containerID": id, "state": {state: {}}});
-        json!({"status": {"containerStatuses": [etcd]}})
+        let pod = json!({"metadata": {}, "status": {"containerStatuses": [etcd]}});
+        serde_json::from_value(pod).unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]
     fn a_master_comes_step_by_step() {
-        let (up, down) = (node("True", "t1"), node("Unknown", "t2"));
+        let (up, down) = (node("True", 1), node("Unknown", 2));
         let (runs, waits) = (pod("c1", "running"), pod("c1", "waiting"));
-        let empty = json!({});
+        let empty = Pod::default();
         let step = |node, pod| judge(node, pod).0;
         assert_eq!(step(None, None), Step::Absent);
         assert_eq!(step(Some(&down), Some(&runs)), Step::NotReady);
@@ -170,17 +169,20 @@ mod tests {
 
     #[test]
     fn a_restart_of_the_machine_or_of_etcd_is_seen() {
-        let marks = |since: &str, id: &str| judge(Some(&node("True", since)), Some(&pod(id, "running"))).1;
-        assert_eq!(marks("t1", "c1"), marks("t1", "c1"));
-        assert_ne!(marks("t1", "c1"), marks("t1", "c2"));
-        assert_ne!(marks("t1", "c1"), marks("t3", "c1"));
+        let marks = |second: u32, id: &str| judge(Some(&node("True", second)), Some(&pod(id, "running"))).1;
+        assert_eq!(marks(1, "c1"), "2026-11-17T08:00:01Z c1", "as it was written by others before");
+        assert_eq!(marks(1, "c1"), marks(1, "c1"));
+        assert_ne!(marks(1, "c1"), marks(1, "c2"));
+        assert_ne!(marks(1, "c1"), marks(3, "c1"));
     }
 
     #[test]
     fn the_record_is_read_as_it_is_written() {
         let entry = Entry { why: "it has no Node".into(), seen: " ".into() };
         let text = serde_json::to_string(&entry).unwrap_or_default();
-        let live = json!({"data": {"master-2": text, "master-1": "?"}});
+        let live = [("master-2", text.as_str()), ("master-1", "?")]
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .into();
         assert_eq!(parse(&live), BTreeMap::from([("master-2".to_string(), entry)]));
     }
 }

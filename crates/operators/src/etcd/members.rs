@@ -5,13 +5,16 @@ use super::masters;
 use crate::patience::{self, Progress};
 use crate::static_pod::Env;
 use crate::static_pod::certificates::{required_configmap, required_secret};
+use crate::static_pod::signers;
 use anyhow::{Context as _, Result};
+use seedling_api::operator::StaticPodStatus;
+use seedling_api::{ConfigMap, Files, StaticPodOperator, config_map, now};
 use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
 use seedling_cluster::lease::Fence;
-use seedling_cluster::{ClusterError, patch_status};
+use seedling_cluster::operator_status::Cond;
+use seedling_cluster::{ClusterError, apply_status};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -169,8 +172,7 @@ impl Members<'_> {
         };
         let (well, on_list) = (whose(&|m| healthy.contains(&m.id)), whose(&|_| true));
         let masters = masters::look(self.env, &mut self.progress, &well, &on_list, now).await?;
-        let complete = self.env.cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
-        let bootstrap_complete = complete.is_some_and(|c| c["data"]["status"] == "complete");
+        let bootstrap_complete = signers::bootstrapped(&self.env.cache).await?;
         let patience = patience::read(&self.env.cache).await?;
         Ok(State { members, silent, leader, lost, masters, bootstrap_complete, patience })
     }
@@ -232,21 +234,15 @@ fn summary(state: &State) -> String {
 
 /// Conditions that bootkube and `wait-for` read, and the endpoints ConfigMap.
 async fn conditions(env: &Env, state: &State) -> Result<()> {
-    let live = env.cache.get("operator.openshift.io/v1", "Etcd", None, "cluster").await?;
-    let live = live.context("there is no Etcd cluster")?;
-    let before = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let now = time::OffsetDateTime::now_utc().replace_nanosecond(0)?;
-    let now = now.format(&time::format_description::well_known::Rfc3339)?;
-    let missing = state.missing().join("; ");
+    let live = env.cache.get::<seedling_api::Etcd>(None, "cluster").await?;
+    let before = live.context("there is no Etcd cluster")?.status().conditions;
+    let (now, missing) = (now(), state.missing().join("; "));
     let condition = |kind: &str, status: bool, reasons: [&str; 2], messages: [&str; 2]| {
-        let text = if status { "True" } else { "False" };
-        let same = before.iter().find(|c| c["type"] == kind && c["status"] == text);
-        let since = same.and_then(|c| c["lastTransitionTime"].as_str()).unwrap_or(&now).to_string();
-        let pick = |pair: [&str; 2]| if status { pair[0] } else { pair[1] }.to_string();
-        json!({"type": kind, "status": text, "reason": pick(reasons), "message": pick(messages), "lastTransitionTime": since})
+        let which = usize::from(!status);
+        Cond::new(status, reasons[which], messages[which]).of(kind, &before, &now)
     };
     let removed = state.bootstrap().is_none();
-    let conditions = [
+    let conditions = vec![
         condition(
             "EtcdRunningInCluster",
             state.running_in_cluster(),
@@ -267,9 +263,9 @@ async fn conditions(env: &Env, state: &State) -> Result<()> {
         ),
     ];
     if conditions.iter().any(|c| !before.contains(c)) {
-        let status = json!({"apiVersion": "operator.openshift.io/v1", "kind": "Etcd", "metadata": {"name": "cluster"},
-            "status": {"conditions": conditions}});
-        env.cache.put(&patch_status(&env.client, MANAGER, &status).await?);
+        let told =
+            seedling_api::Etcd::with_status(StaticPodStatus { conditions, ..StaticPodStatus::default() });
+        env.cache.put(&apply_status(&env.client, MANAGER, &told).await?);
     }
     endpoints(env, state).await
 }
@@ -286,13 +282,11 @@ async fn endpoints(env: &Env, state: &State) -> Result<()> {
             ))
         })
         .collect();
-    let live =
-        env.cache.get("v1", "ConfigMap", Some(NS_ETCD), "etcd-endpoints").await?.unwrap_or(Value::Null);
-    if live["data"] == json!(data) || (data.is_empty() && live["data"].is_null()) {
+    let live = env.cache.get::<ConfigMap>(Some(NS_ETCD), "etcd-endpoints").await?;
+    if live.map(|map| map.files()).unwrap_or_default() == data {
         return Ok(());
     }
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS_ETCD, "name": "etcd-endpoints"}, "data": data});
-    env.cache.apply(MANAGER, &object).await?;
+    env.cache.apply(MANAGER, &config_map(NS_ETCD, "etcd-endpoints", data)).await?;
     Ok(())
 }
 

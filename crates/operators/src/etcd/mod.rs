@@ -19,6 +19,7 @@ use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, sign
 use anyhow::Result;
 use decide::State;
 use kube::Client;
+use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator};
 use seedling_cluster::lease::Fence;
 use seedling_components::{etcd, kube_apiserver};
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
@@ -29,7 +30,6 @@ use tokio::sync::watch;
 
 pub(crate) const NAMES: Names = Names {
     operator: "etcd",
-    kind: "Etcd",
     namespace: NS_ETCD,
     operator_namespace: NS_ETCD_OPERATOR,
     pod: "etcd",
@@ -46,7 +46,7 @@ pub async fn run(client: Client, fence: Fence) -> Result<()> {
         calm: |env| Box::pin(calm(env)),
     };
     tokio::select! {
-        ended = static_pod::run(&env, &operand) => ended,
+        ended = static_pod::run::<Etcd>(&env, &operand) => ended,
         ended = members::run(&env, fence, &tell) => ended,
     }
 }
@@ -73,14 +73,13 @@ pub(crate) async fn desired(env: &Env) -> Result<Desired> {
 
 /// A member is stopped while all API servers answer, and know the others.
 async fn calm(env: &Env) -> Result<bool> {
-    let settings = async |kind| env.cache.get("operator.openshift.io/v1", kind, None, "cluster").await;
-    let members = settings("Etcd").await?.map(|s| static_pod::addresses(env, &s)).unwrap_or_default();
-    let settings = settings("KubeAPIServer").await?;
-    let nodes = settings.as_ref().and_then(|s| s["status"]["nodeStatuses"].as_array());
-    for node in nodes.into_iter().flatten() {
-        let name = format!("{}-{}", kube_apiserver::POD_CONFIGMAP, node["currentRevision"]);
-        let pod = env.cache.get("v1", "ConfigMap", Some(NS_KAS), &name).await?;
-        let pod = pod.as_ref().and_then(|p| p["data"]["pod.yaml"].as_str()).unwrap_or_default();
+    let settings = env.cache.get::<Etcd>(None, "cluster").await?;
+    let members = settings.map(|s| static_pod::addresses(env, &*s)).unwrap_or_default();
+    let settings = env.cache.get::<KubeApiServer>(None, "cluster").await?;
+    for node in settings.map(|s| s.status().node_statuses).unwrap_or_default() {
+        let name = format!("{}-{}", kube_apiserver::POD_CONFIGMAP, node.current());
+        let pod = env.cache.get::<ConfigMap>(Some(NS_KAS), &name).await?;
+        let pod = pod.as_ref().and_then(|map| map.file("pod.yaml")).unwrap_or_default();
         let knows = |address: &Ipv4Addr| pod.contains(&format!("https://{address}:{}", ports::ETCD_CLIENT));
         if !members.iter().all(knows) {
             return Ok(false);

@@ -1,12 +1,12 @@
 //! Secrets are encrypted in etcd. The key is the first of the bootstrap node; a newer one takes its place step by step.
 
-use crate::static_pod::certificates::{required_secret, secret, secret_object};
+use crate::static_pod::certificates::{required_secret, secret};
 use crate::static_pod::{Env, signers};
 use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
+use seedling_api::{KubeApiServer, Secret, StaticPodOperator};
 use seedling_cluster::{connect_in_cluster_with, token_of};
 use seedling_components::kube_apiserver::encryption::{
     KEYS, KEYS_SECRET, Keys, SECRET, SECRET_KEY, Step, names,
@@ -58,8 +58,7 @@ pub async fn keep(env: &Env, policy: &Policy) -> Result<BTreeMap<String, String>
             return Ok(BTreeMap::from([(SECRET_KEY.to_string(), to_yaml(&keys.config()))]));
         };
         let text = serde_json::to_string(&next)?;
-        let object =
-            secret_object(NS_KAS_OPERATOR, KEYS_SECRET, "Opaque", BTreeMap::from([(KEYS, text.as_str())]));
+        let object = seedling_api::secret(NS_KAS_OPERATOR, KEYS_SECRET, "Opaque", [(KEYS, text.as_str())]);
         env.cache.apply(MANAGER, &object).await?;
     }
 }
@@ -71,9 +70,10 @@ fn due(made: i64, policy: &Policy, now: OffsetDateTime) -> bool {
 
 /// Keys that each master's API server was seen ready with.
 async fn running(env: &Env) -> Result<Vec<Vec<u32>>> {
-    let settings = env.cache.get("operator.openshift.io/v1", "KubeAPIServer", None, "cluster").await?;
+    let settings = env.cache.get::<KubeApiServer>(None, "cluster").await?;
+    let recorded = settings.map(|settings| settings.status());
     let mut all = Vec::new();
-    for revision in signers::running(settings.as_ref()).unwrap_or_default() {
+    for revision in signers::running(recorded.as_ref()).unwrap_or_default() {
         let copy = secret(&env.cache, NS_KAS, &format!("{SECRET}-{revision}")).await?;
         let config = copy.and_then(|data| serde_saphyr::from_str(data.get(SECRET_KEY)?).ok());
         all.push(config.as_ref().map(names).unwrap_or_default());

@@ -8,6 +8,7 @@ use crate::static_pod::certificates::{
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, clients, policy, signers};
 use anyhow::Result;
 use kube::Client;
+use seedling_api::{Etcd, KubeApiServer, StaticPodOperator};
 use seedling_components::{Place, kube_apiserver, pod::to_yaml};
 use seedling_pki::{LeafSpec, Policy, Usage};
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR};
@@ -18,7 +19,6 @@ use time::OffsetDateTime;
 
 pub(crate) const NAMES: Names = Names {
     operator: "kube-apiserver",
-    kind: "KubeAPIServer",
     namespace: NS_KAS,
     operator_namespace: NS_KAS_OPERATOR,
     pod: "kube-apiserver",
@@ -44,7 +44,7 @@ pub async fn run(client: Client) -> Result<()> {
         health: Box::new(|env, masters| Box::pin(health(env, masters))),
         calm: |env| Box::pin(calm(env)),
     };
-    static_pod::run(&env, &operand).await
+    static_pod::run::<KubeApiServer>(&env, &operand).await
 }
 
 fn serving(env: &Env) -> [Serving; 4] {
@@ -149,14 +149,14 @@ async fn trust(
 /// An API server without its etcd member lets its callers wait, the kubelet that is to start the member again among them. So
 /// before members are stopped, API servers know all of them. The first revision knows its own only: the others may be learners.
 async fn members(env: &Env, policy: &Policy) -> Result<Vec<Ipv4Addr>> {
-    let etcd = env.cache.get("operator.openshift.io/v1", "Etcd", None, "cluster").await?;
+    let etcd = env.cache.get::<Etcd>(None, "cluster").await?;
     let Some(etcd) = etcd else { return Ok(vec![]) };
-    let rolls = etcd["status"]["latestAvailableRevision"].as_i64() > Some(1);
+    let rolls = etcd.status().latest() > 1;
     let asked = policy.renew.is_some_and(|moment| moment <= OffsetDateTime::now_utc());
     if !rolls && !asked {
         return Ok(vec![]);
     }
-    let mut members = static_pod::addresses(env, &etcd);
+    let mut members = static_pod::addresses(env, &*etcd);
     members.sort();
     Ok(members)
 }

@@ -5,13 +5,13 @@ use crate::static_pod::clients::{CONTROLLER_MANAGER, client_kubeconfig, leader_i
 use crate::static_pod::{self, Desired, Env, Names, Operand, policy, signers};
 use anyhow::Result;
 use kube::Client;
+use seedling_api::KubeControllerManager;
 use seedling_components::{Place, kube_controller_manager};
 use seedling_types::names::{NS_CONFIG, NS_CONFIG_MANAGED, NS_KCM, NS_KCM_OPERATOR};
 use std::collections::BTreeMap;
 
 pub(crate) const NAMES: Names = Names {
     operator: "kube-controller-manager",
-    kind: "KubeControllerManager",
     namespace: NS_KCM,
     operator_namespace: NS_KCM_OPERATOR,
     pod: "kube-controller-manager",
@@ -26,7 +26,7 @@ pub async fn run(client: Client) -> Result<()> {
         health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager"))),
         calm: static_pod::always_calm,
     };
-    static_pod::run(&env, &operand).await
+    static_pod::run::<KubeControllerManager>(&env, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {

@@ -4,13 +4,13 @@ use crate::static_pod::clients::{SCHEDULER, client_kubeconfig, leader_is_a_maste
 use crate::static_pod::{self, Desired, Env, Names, Operand};
 use anyhow::Result;
 use kube::Client;
+use seedling_api::KubeScheduler;
 use seedling_components::{Place, kube_scheduler};
 use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
 use std::collections::BTreeMap;
 
 pub(crate) const NAMES: Names = Names {
     operator: "kube-scheduler",
-    kind: "KubeScheduler",
     namespace: NS_SCHEDULER,
     operator_namespace: NS_SCHEDULER_OPERATOR,
     pod: "openshift-kube-scheduler",
@@ -25,7 +25,7 @@ pub async fn run(client: Client) -> Result<()> {
         health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-scheduler"))),
         calm: static_pod::always_calm,
     };
-    static_pod::run(&env, &operand).await
+    static_pod::run::<KubeScheduler>(&env, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {

@@ -6,11 +6,12 @@
 
 use super::judge::{Asked, LONGEST};
 use super::{Known, REFUSED, Verdict, judge};
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestStatus};
 use kube::ResourceExt;
+use seedling_api::ObjectMeta;
 use seedling_types::{Admission, Inventory};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Of one requester for one node; then the others are looked at again.
@@ -27,7 +28,6 @@ const SAY: Duration = Duration::from_secs(60);
 const LARGEST: usize = 2 * LONGEST;
 /// Of a long request so much is kept that it is still too long.
 const STUB: usize = LONGEST + 2;
-const _: () = assert!(STUB.is_multiple_of(3));
 
 #[derive(Clone, Copy)]
 struct Told {
@@ -66,8 +66,8 @@ struct Looked {
 /// What is to be written, in this order.
 #[derive(Default)]
 pub struct Round {
-    pub approve: Vec<(CertificateSigningRequest, Verdict)>,
-    pub refuse: Vec<(Value, String)>,
+    pub approve: Vec<(Arc<CertificateSigningRequest>, Verdict)>,
+    pub refuse: Vec<(Arc<CertificateSigningRequest>, String)>,
     /// How many are refused and told nothing; only when it is time to say so.
     pub silent: Option<usize>,
 }
@@ -83,7 +83,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn round(&mut self, requests: &BTreeMap<String, Value>, known: &Known, now: Instant) -> Round {
+    pub fn round(
+        &mut self,
+        requests: &BTreeMap<String, Arc<CertificateSigningRequest>>,
+        known: &Known,
+        now: Instant,
+    ) -> Round {
         let ground = (known.inventory, known.nodes, known.admission);
         if self.known.as_ref().map(|(inventory, nodes, admission)| (inventory, nodes, admission))
             != Some(ground)
@@ -93,23 +98,20 @@ impl Desk {
         }
         self.looked.retain(|name, _| requests.contains_key(name));
         let mut round = Round::default();
-        for (name, object) in requests {
-            let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        for (name, csr) in requests {
+            let version = csr.metadata.resource_version.as_deref().unwrap_or_default();
             if let Some(looked) = self.looked.get(name).filter(|looked| looked.version == version) {
                 let may = |who: &String| self.told.has(who, TOLD, now) && self.told.has("", TOLD_TO_ALL, now);
                 if !looked.untold.as_ref().is_some_and(may) {
                     continue;
                 }
             }
-            let Ok(csr) = serde_json::from_value::<CertificateSigningRequest>(object.clone()) else {
-                continue;
-            };
-            let untold = match judge(&csr, known) {
+            let untold = match judge(csr, known) {
                 Verdict::Ignore => None,
-                Verdict::Refuse(why) => self.refuse(&mut round, object, &csr, why, now),
+                Verdict::Refuse(why) => self.refuse(&mut round, csr, why, now),
                 verdict => {
                     // Looked at again until it is written.
-                    round.approve.push((csr, verdict));
+                    round.approve.push((csr.clone(), verdict));
                     continue;
                 }
             };
@@ -128,8 +130,7 @@ impl Desk {
     fn refuse(
         &mut self,
         round: &mut Round,
-        object: &Value,
-        csr: &CertificateSigningRequest,
+        csr: &Arc<CertificateSigningRequest>,
         why: String,
         now: Instant,
     ) -> Option<String> {
@@ -141,7 +142,7 @@ impl Desk {
         if round.refuse.len() >= REFUSED_IN_A_ROUND || !self.told.spend(&who, now) {
             return Some(who);
         }
-        round.refuse.push((object.clone(), why));
+        round.refuse.push((csr.clone(), why));
         None
     }
 
@@ -158,7 +159,7 @@ fn whose(csr: &CertificateSigningRequest) -> (String, String) {
 }
 
 /// Everybody's first, then everybody's second, and of nobody more than some.
-fn in_turns(approve: &mut Vec<(CertificateSigningRequest, Verdict)>) {
+fn in_turns(approve: &mut Vec<(Arc<CertificateSigningRequest>, Verdict)>) {
     let mut of_whom: HashMap<(String, String), usize> = HashMap::new();
     let turns: Vec<usize> = approve
         .iter()
@@ -175,26 +176,30 @@ fn in_turns(approve: &mut Vec<(CertificateSigningRequest, Verdict)>) {
 }
 
 /// What is kept of a request that is larger than any honest one: enough to refuse it.
-pub fn cut_short(csr: &mut Value) {
-    let is_large = |value: &Value| value.to_string().len() > LARGEST;
+pub fn cut_short(csr: &mut CertificateSigningRequest) {
+    fn is_large(value: &impl serde::Serialize) -> bool {
+        serde_json::to_string(value).is_ok_and(|text| text.len() > LARGEST)
+    }
     if !is_large(csr) {
         return;
     }
-    let (meta, spec) = (&csr["metadata"], &csr["spec"]);
-    let short = |value: &Value| if is_large(value) { Value::Null } else { value.clone() };
-    *csr = json!({
-        "apiVersion": csr["apiVersion"], "kind": csr["kind"],
-        "metadata": {
-            "name": meta["name"], "uid": meta["uid"], "resourceVersion": meta["resourceVersion"],
-            "annotations": {REFUSED: short(&meta["annotations"][REFUSED])},
-        },
-        "spec": {"signerName": short(&spec["signerName"]), "username": short(&spec["username"]),
-            "request": "A".repeat(STUB / 3 * 4)},
-        "status": {"conditions": short(&csr["status"]["conditions"])},
+    let short = |text: String| if text.len() > LARGEST { String::new() } else { text };
+    let CertificateSigningRequest { metadata: meta, spec, status } = std::mem::take(csr);
+    let told = meta.annotations.and_then(|mut all| all.remove_entry(REFUSED)).filter(|told| !is_large(told));
+    csr.metadata = ObjectMeta {
+        name: meta.name,
+        uid: meta.uid,
+        resource_version: meta.resource_version,
+        annotations: told.map(|told| [told].into()),
+        ..ObjectMeta::default()
+    };
+    csr.spec.signer_name = short(spec.signer_name);
+    csr.spec.username = spec.username.map(short);
+    csr.spec.request.0 = vec![0; STUB];
+    csr.status = status.map(|status| CertificateSigningRequestStatus {
+        conditions: status.conditions.filter(|conditions| !is_large(conditions)),
+        certificate: None,
     });
-    if csr["metadata"]["annotations"][REFUSED].is_null() {
-        csr["metadata"]["annotations"] = json!({});
-    }
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use super::super::tests::{Case, admission, first, request, serving};
 use super::*;
 use seedling_types::ClusterDomain;
 
-fn named(name: &str, case: &Case, version: u64) -> Value {
+fn named(name: &str, case: &Case, version: u64) -> CertificateSigningRequest {
     let mut csr = request(case);
     csr.metadata.name = Some(name.into());
     csr.metadata.resource_version = Some(version.to_string());
-    serde_json::to_value(csr).unwrap()
+    csr
 }
 
 /// Who floods, in a pod with a node's credentials: garbage, and requests for another machine.
-fn garbage(name: &str) -> Value {
+fn garbage(name: &str) -> CertificateSigningRequest {
     let case = Case {
         username: "system:node:worker-0",
         raw: Some("garbage".into()),
@@ -28,18 +28,18 @@ struct Flood {
     domain: ClusterDomain,
     nodes: BTreeSet<String>,
     admission: Admission,
-    requests: BTreeMap<String, Value>,
+    requests: BTreeMap<String, Arc<CertificateSigningRequest>>,
     desk: Desk,
 }
 
 impl Flood {
-    fn of(requests: impl Iterator<Item = (String, Value)>) -> Self {
+    fn of(requests: impl Iterator<Item = (String, CertificateSigningRequest)>) -> Self {
         Self {
             inventory: Inventory::parse(super::super::tests::HOSTS).unwrap(),
             domain: ClusterDomain("ocp4.example.com".into()),
             nodes: BTreeSet::new(),
             admission: admission(),
-            requests: requests.collect(),
+            requests: requests.map(|(name, csr)| (name, Arc::new(csr))).collect(),
             desk: Desk::default(),
         }
     }
@@ -54,10 +54,9 @@ impl Flood {
         };
         let round = self.desk.round(&self.requests, &known, now);
         for (csr, why) in &round.refuse {
-            let name = csr["metadata"]["name"].as_str().unwrap();
-            let live = self.requests.get_mut(name).unwrap();
-            live["metadata"]["annotations"] = json!({REFUSED: why});
-            live["metadata"]["resourceVersion"] = json!("2");
+            let live = Arc::make_mut(self.requests.get_mut(&csr.name_any()).unwrap());
+            live.metadata.annotations = Some([(REFUSED.to_string(), why.clone())].into());
+            live.metadata.resource_version = Some("2".into());
         }
         for (csr, _) in &round.approve {
             self.requests.remove(&csr.name_any());
@@ -73,7 +72,7 @@ fn an_honest_request_is_answered_first_and_a_flood_is_told_little() {
     let round = flood.round(begun);
     assert!(round.approve.is_empty() && round.refuse.len() == REFUSED_IN_A_ROUND);
     assert_eq!(round.silent, Some(2990), "said once");
-    flood.requests.insert("zzz".into(), named("zzz", &first("system:node:master-0"), 3001));
+    flood.requests.insert("zzz".into(), Arc::new(named("zzz", &first("system:node:master-0"), 3001)));
     let looked = Instant::now();
     let round = flood.round(begun + Duration::from_secs(1));
     assert_eq!(round.approve.len(), 1, "the honest one does not wait for three thousand others");
@@ -90,7 +89,7 @@ fn who_asks_for_himself_again_and_again_takes_turns_with_others() {
     let mine = serving("system:node:master-0");
     let mut flood =
         Flood::of((0..500).map(|i| (format!("aaa-{i:04}"), named(&format!("aaa-{i:04}"), &mine, 1))));
-    flood.requests.insert("zzz".into(), named("zzz", &first("system:node:worker-0"), 1));
+    flood.requests.insert("zzz".into(), Arc::new(named("zzz", &first("system:node:worker-0"), 1)));
     let round = flood.round(Instant::now());
     let names: Vec<_> = round.approve.iter().map(|(csr, _)| csr.name_any()).collect();
     assert_eq!(names, ["aaa-0000", "zzz", "aaa-0001", "aaa-0002", "aaa-0003"]);
@@ -130,23 +129,22 @@ fn of_a_large_request_little_is_kept_and_it_is_refused() {
     let before = honest.clone();
     cut_short(&mut honest);
     assert_eq!(honest, before);
-    for (path, size) in
-        [("/spec/request", 1_000_000), ("/metadata/annotations", 200_000), ("/spec/username", 90_000)]
-    {
+    type Enlarge = fn(&mut CertificateSigningRequest);
+    let large: [(&str, Enlarge); 3] = [
+        ("request", |csr| csr.spec.request.0 = vec![65; 1_000_000]),
+        ("annotations", |csr| {
+            csr.metadata.annotations = Some([("a".to_string(), "A".repeat(200_000))].into())
+        }),
+        ("username", |csr| csr.spec.username = Some("A".repeat(90_000))),
+    ];
+    for (what, enlarge) in large {
         let mut large = named("csr", &first("system:node:master-0"), 7);
-        large["metadata"]["annotations"] = json!({});
-        *large.pointer_mut(path).unwrap() = match path {
-            "/metadata/annotations" => json!({"a": "A".repeat(size)}),
-            _ => json!("A".repeat(size)),
-        };
+        enlarge(&mut large);
         cut_short(&mut large);
-        assert!(large.to_string().len() < LARGEST, "{path}");
-        assert_eq!(
-            (&large["metadata"]["name"], &large["metadata"]["resourceVersion"]),
-            (&json!("csr"), &json!("7"))
-        );
+        assert!(serde_json::to_string(&large).unwrap().len() < LARGEST, "{what}");
+        assert_eq!((large.name_any().as_str(), large.resource_version().as_deref()), ("csr", Some("7")));
         let mut flood = Flood::of([("csr".to_string(), large)].into_iter());
         let round = flood.round(Instant::now());
-        assert!(round.refuse.len() == 1 && round.refuse[0].1.contains("bytes"), "{path}: {:?}", round.refuse);
+        assert!(round.refuse.len() == 1 && round.refuse[0].1.contains("bytes"), "{what}: {:?}", round.refuse);
     }
 }

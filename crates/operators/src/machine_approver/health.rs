@@ -3,7 +3,7 @@
 use super::RETRY;
 use kube::Client;
 use seedling_cluster::Cache;
-use seedling_cluster::operator_status::{Cond, Report, report};
+use seedling_cluster::operator_status::{Cond, Report, related_namespace, report};
 use seedling_types::names::NS_APPROVER;
 use tokio::sync::watch;
 
@@ -59,7 +59,7 @@ pub(super) async fn tell(client: &Client, version: &str, mut health: watch::Rece
             progressing,
             degraded,
             version: version.into(),
-            related: vec![("".into(), "namespaces".into(), "".into(), NS_APPROVER.into())],
+            related: vec![related_namespace(NS_APPROVER)],
         };
         match report(&cache, &told).await {
             Ok(()) => drop(health.changed().await),

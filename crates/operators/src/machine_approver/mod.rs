@@ -16,13 +16,14 @@ use crate::admission::{self, AdmissionError};
 use anyhow::Context;
 use desk::Desk;
 use health::Health;
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequestCondition;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
+use seedling_api::{CertificateSigningRequest, Dns, Event, Node, ObjectReference, Secret, named_in};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_types::{Admission, ClusterDomain, Inventory};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -67,12 +68,14 @@ async fn approve(
     health: &watch::Sender<Health>,
 ) {
     let mut requests = follow(client, selection());
-    let mut nodes = follow(client, Selection::all("v1", "Node"));
+    let mut nodes = follow::<Node>(client, Selection::all());
     let mut tokens = follow(client, admission::selection());
     let (mut failed_writes, mut desk) = (0, Desk::default());
     loop {
         let (known_nodes, given) = (nodes.now(), tokens.now());
-        let state = |seen: &Snapshot| (seen.synced, seen.deaf(Instant::now()).map(String::from));
+        fn state<K>(seen: &Snapshot<K>) -> (bool, Option<String>) {
+            (seen.synced, seen.deaf(Instant::now()).map(String::from))
+        }
         // The requests may be many: they are looked at where they are.
         let watched = [state(&requests.state.borrow_and_update()), state(&known_nodes), state(&given)];
         let synced = watched.iter().all(|(synced, _)| *synced);
@@ -103,21 +106,25 @@ async fn approve(
 }
 
 /// Without it nothing is approved: nobody knows which keys were given a certificate.
-fn admission_of(seen: &Snapshot) -> Result<Admission, String> {
-    let secret = seen.objects.values().next().ok_or("there is no Secret with the nodes' tokens")?;
-    admission::parse(secret).map_err(|e| {
+fn admission_of(seen: &Snapshot<Secret>) -> Result<Admission, String> {
+    let secret = seen.one().ok_or("there is no Secret with the nodes' tokens")?;
+    admission::parse(&secret).map_err(|e| {
         tracing::warn!("{e}");
         e.to_string()
     })
 }
 
-fn selection() -> Selection {
-    let all = Selection::all("certificates.k8s.io/v1", "CertificateSigningRequest");
-    Selection { page: Some(PAGE), shorten: Some(desk::cut_short), ..all }
+fn selection() -> Selection<CertificateSigningRequest> {
+    Selection { page: Some(PAGE), shorten: Some(desk::cut_short), ..Selection::all() }
 }
 
 /// What could not be written, and has to be tried again.
-async fn decide_all(client: &Client, desk: &mut Desk, seen: &Followed, known: &Known<'_>) -> Option<String> {
+async fn decide_all(
+    client: &Client,
+    desk: &mut Desk,
+    seen: &Followed<CertificateSigningRequest>,
+    known: &Known<'_>,
+) -> Option<String> {
     let round = desk.round(&seen.state.borrow().objects, known, Instant::now());
     let mut failed = None;
     for (csr, verdict) in round.approve {
@@ -141,13 +148,11 @@ async fn decide_all(client: &Client, desk: &mut Desk, seen: &Followed, known: &K
         }
     }
     for (csr, why) in round.refuse {
-        let text = |path: &str| csr.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let name = text("/metadata/name");
-        let (signer, requester) = (text("/spec/signerName"), text("/spec/username"));
-        tracing::warn!(csr = name, signer, requester, "left pending: {why}");
+        let (name, requester) = (csr.name_any(), csr.spec.username.as_deref().unwrap_or_default());
+        tracing::warn!(csr = name, signer = csr.spec.signer_name, requester, "left pending: {why}");
         if let Err(e) = refuse_one(client, &csr, &why).await {
             tracing::warn!("{e}");
-            desk.failed(name);
+            desk.failed(&name);
             failed = Some(e.to_string());
         }
     }
@@ -160,11 +165,10 @@ async fn decide_all(client: &Client, desk: &mut Desk, seen: &Followed, known: &K
 }
 
 /// The annotation stays with the request; the Event is where people look first.
-async fn refuse_one(client: &Client, csr: &Value, why: &str) -> anyhow::Result<()> {
+async fn refuse_one(client: &Client, csr: &CertificateSigningRequest, why: &str) -> anyhow::Result<()> {
     let api: Api<CertificateSigningRequest> = Api::all(client.clone());
-    let name = csr["metadata"]["name"].as_str().unwrap_or_default();
     let patch = json!({"metadata": {"annotations": {REFUSED: why}}});
-    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    api.patch(&csr.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     create_if_missing(client, &event(csr, why)).await?;
     Ok(())
 }
@@ -189,26 +193,26 @@ async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result
     }
 }
 
-fn event(csr: &Value, why: &str) -> Value {
-    let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let (name, uid) = (&csr["metadata"]["name"], &csr["metadata"]["uid"]);
-    json!({
-        "apiVersion": "v1", "kind": "Event",
-        "metadata": {"namespace": "default", "name": format!("{}.refused", name.as_str().unwrap_or_default())},
-        "involvedObject": {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "name": name, "uid": uid},
-        "type": "Warning", "reason": "CSRNotApproved", "message": why,
-        "firstTimestamp": now, "lastTimestamp": now, "count": 1,
-        "source": {"component": "cluster-machine-approver"},
-    })
+fn event(csr: &CertificateSigningRequest, why: &str) -> Event {
+    let about = ObjectReference {
+        api_version: Some("certificates.k8s.io/v1".into()),
+        kind: Some("CertificateSigningRequest".into()),
+        name: csr.metadata.name.clone(),
+        uid: csr.metadata.uid.clone(),
+        ..ObjectReference::default()
+    };
+    let metadata = named_in("default", &format!("{}.refused", csr.name_any()));
+    let told = seedling_api::event(metadata, about, "cluster-machine-approver", "Warning", why);
+    Event { reason: Some("CSRNotApproved".into()), ..told }
 }
 
 /// DNS `cluster` has it as `spec.baseDomain`.
 async fn cluster_domain(client: &Client) -> ClusterDomain {
-    let mut dns = follow(client, Selection::one("config.openshift.io/v1", "DNS", None, "cluster"));
+    let mut dns = follow::<Dns>(client, Selection::one(None, "cluster"));
     loop {
-        let seen = dns.next().await;
-        if let Some(domain) = seen.objects.get("cluster").and_then(|d| d["spec"]["baseDomain"].as_str()) {
-            return ClusterDomain(domain.into());
+        let spec = dns.next().await.one().and_then(|dns| dns.spec.clone());
+        if let Some(domain) = spec.map(|spec| spec.base_domain).filter(|domain| !domain.is_empty()) {
+            return ClusterDomain(domain);
         }
         tracing::info!("waiting for DNS cluster");
     }

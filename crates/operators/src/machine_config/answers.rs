@@ -1,6 +1,7 @@
 //! Whether each master could hand out a config, asked where a joining machine asks.
 
 use kube::Client;
+use seedling_api::{ConfigMap, Files, Pod};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::get;
 use seedling_types::names::NS_MCO;
@@ -33,8 +34,7 @@ pub async fn ask_masters(
     api_server: &str,
     answers: &watch::Sender<Answers>,
 ) {
-    let pods = Selection { namespace: Some(NS_MCO.into()), ..Selection::all("v1", "Pod") };
-    let mut pods = follow(client, pods);
+    let mut pods = follow::<Pod>(client, Selection::within(NS_MCO));
     let masters = inventory.masters();
     loop {
         let asked = match authority(client).await {
@@ -57,8 +57,8 @@ pub async fn ask_masters(
 
 async fn authority(client: &Client) -> Result<reqwest::Certificate, String> {
     let name = "machine-config-server-ca";
-    let found = get(client, "v1", "ConfigMap", Some(NS_MCO), name).await.map_err(|e| e.to_string())?;
-    let pem = found.and_then(|cm| cm["data"]["ca-bundle.crt"].as_str().map(String::from));
+    let found = get::<ConfigMap>(client, Some(NS_MCO), name).await.map_err(|e| e.to_string())?;
+    let pem = found.and_then(|map| map.file("ca-bundle.crt").map(String::from));
     let pem = pem.ok_or_else(|| format!("ConfigMap {name} is not there"))?;
     reqwest::Certificate::from_pem(pem.as_bytes()).map_err(|e| format!("ConfigMap {name}: {e}"))
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
+use seedling_api::{ConfigMap, Files};
 use seedling_cluster::{get, token_of};
 use seedling_types::names::NS_MCO;
 use serde_json::json;
@@ -45,8 +46,8 @@ fn fresh(age: Duration) -> bool {
 /// Whom the machine trusts as API server: what somebody wrote down for it, else what every pod trusts.
 async fn authority(client: &Client) -> Result<String> {
     for (name, key) in [("kubeconfig-data", "ca-bundle.crt"), ("kube-root-ca.crt", "ca.crt")] {
-        let map = get(client, "v1", "ConfigMap", Some(NS_MCO), name).await?;
-        let ca = map.and_then(|map| map["data"][key].as_str().map(String::from));
+        let map = get::<ConfigMap>(client, Some(NS_MCO), name).await?;
+        let ca = map.and_then(|map| map.file(key).map(String::from));
         if let Some(ca) = ca.filter(|ca| !ca.is_empty()) {
             return Ok(ca);
         }

@@ -18,14 +18,14 @@ pub use server::{serve_bootstrap, serve_cluster};
 use anyhow::Context;
 use kube::Client;
 use nodes::Wanted;
-use seedling_cluster::apply;
+use seedling_api::{DaemonSet, Infrastructure, Meta, Scheduler};
 use seedling_cluster::follow::{Selection, follow};
+use seedling_cluster::manifest;
 use seedling_components::machine_config::{SERVER, server_daemon_set};
 use seedling_types::names::NS_MCO;
 use std::time::Duration;
 use tokio::sync::watch;
 
-const CONFIG: &str = "config.openshift.io/v1";
 const MANAGER: &str = "machine-config-operator";
 /// After a failed write; the API server may be on its way out.
 const RETRY: Duration = Duration::from_millis(500);
@@ -58,11 +58,10 @@ pub async fn operate(client: Client, version: String, image: String) {
 }
 
 async fn follow_scheduler(client: &Client, wanted: &watch::Sender<Wanted>) {
-    let mut scheduler = follow(client, Selection::one(CONFIG, "Scheduler", None, "cluster"));
+    let mut scheduler = follow::<Scheduler>(client, Selection::one(None, "cluster"));
     loop {
-        let seen = scheduler.next().await;
-        let schedulable =
-            seen.objects.get("cluster").map(|s| s["spec"]["mastersSchedulable"].as_bool().unwrap_or(false));
+        let seen = scheduler.next().await.one();
+        let schedulable = seen.map(|s| s.spec.as_ref().is_some_and(|spec| spec.masters_schedulable));
         wanted
             .send_if_modified(|w| std::mem::replace(&mut w.masters_schedulable, schedulable) != schedulable);
     }
@@ -70,13 +69,11 @@ async fn follow_scheduler(client: &Client, wanted: &watch::Sender<Wanted>) {
 
 /// `https://api-int.CD:6443`, from Infrastructure `cluster`.
 async fn api_server(client: &Client) -> String {
-    let mut infrastructure = follow(client, Selection::one(CONFIG, "Infrastructure", None, "cluster"));
+    let mut infrastructure = follow::<Infrastructure>(client, Selection::one(None, "cluster"));
     loop {
-        let seen = infrastructure.next().await;
-        if let Some(url) =
-            seen.objects.get("cluster").and_then(|i| i["status"]["apiServerInternalURI"].as_str())
-        {
-            return url.into();
+        let status = infrastructure.next().await.one().and_then(|seen| seen.status.clone());
+        if let Some(url) = status.map(|s| s.api_server_internal_uri).filter(|url| !url.is_empty()) {
+            return url;
         }
         tracing::info!("waiting for Infrastructure cluster");
     }
@@ -84,13 +81,13 @@ async fn api_server(client: &Client) -> String {
 
 /// Applied at the start and whenever somebody changes or removes it.
 async fn keep_server(client: &Client, image: &str, api_server: &str) {
-    let mut live = follow(client, Selection::one("apps/v1", "DaemonSet", Some(NS_MCO), SERVER));
+    let mut live = follow::<DaemonSet>(client, Selection::one(Some(NS_MCO), SERVER));
     let mut ours = None;
     loop {
         let seen = live.now();
-        let generation = seen.objects.values().next().and_then(|d| d["metadata"]["generation"].as_i64());
+        let generation = seen.one().and_then(|d| d.generation());
         if seen.synced && (ours.is_none() || generation != ours) {
-            match apply(client, MANAGER, &server_daemon_set(image, api_server)).await {
+            match manifest::apply(client, MANAGER, &server_daemon_set(image, api_server)).await {
                 Ok(applied) => ours = applied["metadata"]["generation"].as_i64(),
                 Err(e) => {
                     tracing::warn!("{e}");

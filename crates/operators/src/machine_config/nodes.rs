@@ -4,9 +4,10 @@
 //! bootkube, until the operator takes over.
 
 use super::MANAGER;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::Taint;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error};
+use seedling_api::{Meta, Node};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_components::machine_config::{CURRENT_CONFIG, DESIRED_CONFIG, STATE};
 use seedling_types::{Host, Inventory, Role};
@@ -38,7 +39,7 @@ pub async fn label_nodes(client: &Client, inventory: &Inventory) {
 pub async fn dress_nodes(client: &Client, inventory: &Inventory, mut wanted: watch::Receiver<Wanted>) {
     let api: Api<Node> = Api::all(client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-    let mut nodes = follow(client, Selection::all("v1", "Node"));
+    let mut nodes = follow::<Node>(client, Selection::all());
     loop {
         let (want, seen) = (wanted.borrow_and_update().clone(), nodes.now());
         let mut retry = false;
@@ -65,7 +66,7 @@ pub async fn dress_nodes(client: &Client, inventory: &Inventory, mut wanted: wat
 }
 
 /// The merge patch that gives a Node what it lacks.
-fn dress(node: &Value, host: &Host, want: &Wanted) -> Option<Value> {
+fn dress(node: &Node, host: &Host, want: &Wanted) -> Option<Value> {
     let schedulable = want.masters_schedulable.filter(|_| host.role == Role::Master);
     let labels: Vec<(&str, bool)> = match host.role {
         Role::Bootstrap => return None,
@@ -78,7 +79,7 @@ fn dress(node: &Value, host: &Host, want: &Wanted) -> Option<Value> {
     };
     let mut patch = Map::new();
     let missing: Map<String, Value> = (labels.into_iter())
-        .filter(|(label, wear)| node["metadata"]["labels"][*label].is_string() != *wear)
+        .filter(|(label, wear)| node.label(label).is_some() != *wear)
         .map(|(label, wear)| (label.into(), if wear { json!("") } else { Value::Null }))
         .collect();
     let annotations = annotations(node, want.rendered.get(host.role.as_str()));
@@ -93,33 +94,31 @@ fn dress(node: &Value, host: &Host, want: &Wanted) -> Option<Value> {
     if let Some(taints) = schedulable.and_then(|s| taints(node, s)) {
         // A list is replaced as a whole, so nobody may have changed it meanwhile.
         patch.entry("metadata").or_insert(json!({}))["resourceVersion"] =
-            node["metadata"]["resourceVersion"].clone();
+            json!(node.metadata.resource_version);
         patch.insert("spec".into(), json!({"taints": taints}));
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
 /// A Node without a word of its config just came up with what its pool is served. One that has another shall get it.
-fn annotations(node: &Value, rendered: Option<&String>) -> Map<String, Value> {
-    let annotations = &node["metadata"]["annotations"];
+fn annotations(node: &Node, rendered: Option<&String>) -> Map<String, Value> {
     let Some(rendered) = rendered else { return Map::new() };
-    let new = match annotations[CURRENT_CONFIG].is_string() {
-        false => json!({CURRENT_CONFIG: rendered, DESIRED_CONFIG: rendered, STATE: "Done"}),
-        true if annotations[DESIRED_CONFIG] != rendered.as_str() => json!({DESIRED_CONFIG: rendered}),
-        true => json!({}),
+    let new = match node.annotation(CURRENT_CONFIG) {
+        None => json!({CURRENT_CONFIG: rendered, DESIRED_CONFIG: rendered, STATE: "Done"}),
+        Some(_) if node.annotation(DESIRED_CONFIG) != Some(rendered) => json!({DESIRED_CONFIG: rendered}),
+        Some(_) => json!({}),
     };
     new.as_object().cloned().unwrap_or_default()
 }
 
 /// The taints as they should be, if they are not.
-fn taints(node: &Value, schedulable: bool) -> Option<Vec<Value>> {
-    let have: Vec<Value> = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    let is_master = |taint: &Value| taint["key"] == MASTER && taint["effect"] == "NoSchedule";
+fn taints(node: &Node, schedulable: bool) -> Option<Vec<Taint>> {
+    let have = node.spec.as_ref().map(|spec| spec.taints.clone()).unwrap_or_default();
+    let is_master = |taint: &Taint| taint.key == MASTER && taint.effect == "NoSchedule";
+    let master = || Taint { key: MASTER.into(), effect: "NoSchedule".into(), ..Taint::default() };
     match (have.iter().any(is_master), schedulable) {
         (true, true) => Some(have.into_iter().filter(|t| !is_master(t)).collect()),
-        (false, false) => {
-            Some(have.into_iter().chain([json!({"key": MASTER, "effect": "NoSchedule"})]).collect())
-        }
+        (false, false) => Some(have.into_iter().chain([master()]).collect()),
         _ => None,
     }
 }
@@ -133,14 +132,15 @@ mod tests {
         Host { name: "n".into(), role, mac: String::new(), address: [10, 0, 0, 1].into() }
     }
 
-    fn tainted() -> Value {
-        json!({
+    fn tainted() -> Node {
+        let node = json!({
             "metadata": {"name": "n", "resourceVersion": "7", "labels": {"a": "b"}},
             "spec": {"taints": [
                 {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
                 {"key": MASTER, "effect": "NoSchedule"},
             ]},
-        })
+        });
+        serde_json::from_value(node).unwrap()
     }
 
     #[test]
@@ -172,6 +172,7 @@ mod tests {
         let labels = json!({MASTER: "", CONTROL_PLANE: "", WORKER: ""});
         let annotations = json!({CURRENT_CONFIG: old, DESIRED_CONFIG: old, STATE: "Done"});
         let node = json!({"metadata": {"labels": labels, "annotations": annotations}});
+        let node: Node = serde_json::from_value(node).unwrap();
         let want = |name: &str| Wanted {
             masters_schedulable: Some(true),
             rendered: BTreeMap::from([("master".into(), name.into())]),

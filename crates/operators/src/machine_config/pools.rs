@@ -3,14 +3,16 @@
 use super::nodes::Wanted;
 use super::{MANAGER, RETRY};
 use kube::Client;
+use seedling_api::{Conditions, ControllerConfig, MachineConfigPool, Meta, Node, named, now};
 use seedling_cluster::follow::{Selection, follow};
-use seedling_cluster::{ClusterError, apply, create_if_missing, patch_status};
+use seedling_cluster::{ClusterError, Kind, apply, apply_status, manifest};
 use seedling_components::machine_config::{
     API_VERSION, CONTROLLER_CONFIG, CURRENT_CONFIG, MachineConfig, RenderError, STATE, pool, render,
     selected, with_configuration,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -31,20 +33,20 @@ pub async fn keep_rendered(
     wanted: &watch::Sender<Wanted>,
     rendered: &watch::Sender<Result<(), String>>,
 ) {
-    let mut pools = follow(client, Selection::all(API_VERSION, "MachineConfigPool"));
-    let mut configs = follow(client, Selection::all(API_VERSION, "MachineConfig"));
-    let mut controller =
-        follow(client, Selection::one(API_VERSION, "ControllerConfig", None, CONTROLLER_CONFIG));
-    let mut nodes = follow(client, Selection::all("v1", "Node"));
+    let mut pools = follow::<MachineConfigPool>(client, Selection::all());
+    let mut configs = follow::<seedling_api::MachineConfig>(client, Selection::all());
+    let mut controller = follow::<ControllerConfig>(client, Selection::one(None, CONTROLLER_CONFIG));
+    let mut nodes = follow::<Node>(client, Selection::all());
     loop {
         let (have, sources, nodes_now) = (pools.now(), configs.now(), nodes.now());
-        let controller_now = controller.now().objects.remove(CONTROLLER_CONFIG);
+        let controller_now = controller.one().map(|controller| value(&*controller));
         let result = match controller_now {
             Some(controller) if have.synced && sources.synced && nodes_now.synced => {
                 let sources = machine_configs(&sources.objects);
                 let nodes: Vec<_> = nodes_now.objects.into_values().collect();
                 let world = World { client, version, controller, sources, nodes };
-                world.sync(&have.objects, wanted).await.map_err(|e| e.to_string())
+                let pools = have.objects.iter().map(|(name, pool)| (name.clone(), value(&**pool))).collect();
+                world.sync(&pools, wanted).await.map_err(|e| e.to_string())
             }
             _ => Err(format!("waiting for ControllerConfig {CONTROLLER_CONFIG} and the pools")),
         };
@@ -67,8 +69,13 @@ pub async fn keep_rendered(
     }
 }
 
-fn machine_configs(objects: &BTreeMap<String, Value>) -> Vec<MachineConfig> {
-    let read = |(name, object): (&String, &Value)| match serde_json::from_value(object.clone()) {
+/// As people and the payload wrote it.
+fn value<K: Kind>(object: &K) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+fn machine_configs(objects: &BTreeMap<String, Arc<seedling_api::MachineConfig>>) -> Vec<MachineConfig> {
+    let read = |(name, object): (&String, &Arc<_>)| match serde_json::from_value(value(&**object)) {
         Ok(config) => Some(config),
         Err(e) => {
             tracing::warn!("MachineConfig {name}: {e}");
@@ -83,7 +90,7 @@ struct World<'a> {
     version: &'a str,
     controller: Value,
     sources: Vec<MachineConfig>,
-    nodes: Vec<Value>,
+    nodes: Vec<Arc<Node>>,
 }
 
 impl World<'_> {
@@ -93,7 +100,7 @@ impl World<'_> {
         wanted: &watch::Sender<Wanted>,
     ) -> Result<(), PoolError> {
         for name in BUILT_IN.iter().filter(|n| !pools.contains_key(**n)) {
-            create_if_missing(self.client, &pool(name)).await?;
+            manifest::create_if_missing(self.client, &pool(name)).await?;
         }
         let mut names = BTreeMap::new();
         for (name, live) in pools {
@@ -116,39 +123,34 @@ impl World<'_> {
                 "apiVersion": API_VERSION, "kind": "MachineConfigPool", "controller": true, "blockOwnerDeletion": true,
                 "name": live["metadata"]["name"], "uid": live["metadata"]["uid"],
             }]);
-            if create_if_missing(self.client, &object).await? {
+            if manifest::create_if_missing(self.client, &object).await? {
                 tracing::info!("rendered {name}");
             }
         }
-        let identity = json!({"apiVersion": API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": live["metadata"]["name"]}});
-        let full = with_configuration(identity.clone(), &name, &selected(live, &self.sources));
+        let metadata = || named(live["metadata"]["name"].as_str().unwrap_or_default());
+        let full = with_configuration(json!({}), &name, &selected(live, &self.sources));
         if live["spec"]["configuration"] != full["spec"]["configuration"] {
-            let mut spec = identity.clone();
-            spec["spec"] = full["spec"].clone();
-            apply(self.client, MANAGER, &spec).await?;
+            let spec = Some(full["spec"].clone());
+            apply(self.client, MANAGER, &MachineConfigPool { metadata: metadata(), spec, status: None })
+                .await?;
         }
-        let status = status(live, &full["status"]["configuration"], &self.nodes);
+        let status = status(live, &full["status"]["configuration"], self.nodes.iter().map(|node| &**node));
         if live["status"] != status {
-            let mut object = identity;
-            object["status"] = status;
-            patch_status(self.client, MANAGER, &object).await?;
+            let told = MachineConfigPool { metadata: metadata(), spec: None, status: Some(status) };
+            apply_status(self.client, MANAGER, &told).await?;
         }
         Ok(name)
     }
 }
 
 /// A machine is updated when it runs the rendered config, ready when it is Ready besides.
-fn status(pool: &Value, configuration: &Value, nodes: &[Value]) -> Value {
+fn status<'a>(pool: &Value, configuration: &Value, nodes: impl Iterator<Item = &'a Node>) -> Value {
     let name = pool["metadata"]["name"].as_str().unwrap_or_default();
-    let members: Vec<_> = nodes.iter().filter(|n| belongs(n, name, pool)).collect();
-    let annotation = |n: &Value, key: &str| n["metadata"]["annotations"][key].clone();
-    let updated = |n: &&&Value| {
-        annotation(n, CURRENT_CONFIG) == configuration["name"] && annotation(n, STATE) == "Done"
-    };
-    let ready = |n: &&&Value| {
-        let conditions = n["status"]["conditions"].as_array();
-        conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
-    };
+    let goal = configuration["name"].as_str().unwrap_or_default();
+    let members: Vec<_> = nodes.filter(|n| belongs(n, name, pool)).collect();
+    let updated =
+        |n: &&&Node| n.annotation(CURRENT_CONFIG) == Some(goal) && n.annotation(STATE) == Some("Done");
+    let ready = |n: &&&Node| n.is("Ready");
     let updated_count = members.iter().filter(updated).count();
     let ready_count = members.iter().filter(|n| updated(n) && ready(n)).count();
     let unavailable = members.iter().filter(|n| !ready(n)).count();
@@ -160,7 +162,6 @@ fn status(pool: &Value, configuration: &Value, nodes: &[Value]) -> Value {
         let since = same.map(|c| c["lastTransitionTime"].clone()).unwrap_or_else(|| json!(now()));
         json!({"type": kind, "status": value, "reason": "", "message": message, "lastTransitionTime": since})
     };
-    let goal = configuration["name"].as_str().unwrap_or_default();
     json!({
         "conditions": [
             condition("Updated", all, if all { format!("All nodes are updated with {goal}") } else { String::new() }),
@@ -180,30 +181,26 @@ fn status(pool: &Value, configuration: &Value, nodes: &[Value]) -> Value {
 }
 
 /// A master is never a machine of another pool, whatever labels it wears besides.
-fn belongs(node: &Value, name: &str, pool: &Value) -> bool {
-    let labels = &node["metadata"]["labels"];
-    let master = labels["node-role.kubernetes.io/master"].is_string();
+fn belongs(node: &Node, name: &str, pool: &Value) -> bool {
+    let master = node.label("node-role.kubernetes.io/master").is_some();
     let selector = pool["spec"]["nodeSelector"]["matchLabels"].as_object();
-    let selected =
-        selector.is_some_and(|s| !s.is_empty() && s.iter().all(|(key, value)| labels[key] == *value));
+    let selected = selector
+        .is_some_and(|s| !s.is_empty() && s.iter().all(|(key, value)| node.label(key) == value.as_str()));
     selected && master == (name == "master")
-}
-
-fn now() -> String {
-    k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn node(roles: &[&str], current: &str, ready: &str) -> Value {
+    fn node(roles: &[&str], current: &str, ready: &str) -> Node {
         let labels: serde_json::Map<_, _> =
             roles.iter().map(|r| (format!("node-role.kubernetes.io/{r}"), json!(""))).collect();
-        json!({
+        let node = json!({
             "metadata": {"labels": labels, "annotations": {CURRENT_CONFIG: current, STATE: "Done"}},
             "status": {"conditions": [{"type": "Ready", "status": ready}]},
-        })
+        });
+        serde_json::from_value(node).unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]
@@ -215,7 +212,7 @@ mod tests {
             node(&["worker"], "w", "True"),
         ];
         let counts = |name: &str, goal: &str| {
-            let status = status(&pool(name), &json!({"name": goal}), &nodes);
+            let status = status(&pool(name), &json!({"name": goal}), nodes.iter());
             ["machineCount", "updatedMachineCount", "readyMachineCount", "unavailableMachineCount"]
                 .map(|c| status[c].as_u64().unwrap_or(99))
         };
@@ -228,10 +225,10 @@ mod tests {
         let mut pool = pool("master");
         pool["metadata"]["generation"] = json!(1);
         let (configuration, nodes) = (json!({"name": "new"}), [node(&["master"], "new", "True")]);
-        let first = status(&pool, &configuration, &nodes);
+        let first = status(&pool, &configuration, nodes.iter());
         pool["status"] = first.clone();
         pool["status"]["conditions"][0]["lastTransitionTime"] = json!("2020-01-01T00:00:00Z");
-        let second = status(&pool, &configuration, &nodes);
+        let second = status(&pool, &configuration, nodes.iter());
         assert_eq!(second["conditions"][0]["lastTransitionTime"], "2020-01-01T00:00:00Z");
         assert_eq!(second["machineCount"], first["machineCount"]);
     }

@@ -5,7 +5,7 @@ use super::answers::Answers;
 use crate::patience::{self, Progress};
 use kube::Client;
 use seedling_cluster::Cache;
-use seedling_cluster::operator_status::{Cond, Report, report, said_available};
+use seedling_cluster::operator_status::{Cond, Report, related_namespace, report, said_available};
 use seedling_types::Inventory;
 use seedling_types::names::NS_MCO;
 use std::time::Instant;
@@ -42,7 +42,7 @@ pub async fn tell(
             let lost: Vec<_> = masters.iter().filter(lost).cloned().collect();
             let (available, progressing, degraded) = decide(&masters, &lost, &answers, &rendered, was);
             was_available = Some(available.status);
-            let related = vec![("".into(), "namespaces".into(), "".into(), NS_MCO.into())];
+            let related = vec![related_namespace(NS_MCO)];
             report(
                 &cache,
                 &Report {

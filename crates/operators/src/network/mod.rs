@@ -11,9 +11,10 @@ mod reports;
 
 use part::{ClusterNetwork, Part};
 use reports::Views;
+use seedling_api::config::{NetworkSpec, NetworkStatus};
+use seedling_api::{Network, named};
 use seedling_components::network::{FLANNEL, KUBE_PROXY, NetworkParams, kubernetes_service, objects};
 use seedling_types::names::NS_NETWORK;
-use serde_json::{Map, Value, json};
 
 /// Pull specs and version, from the payload by way of the Deployment.
 pub struct Images {
@@ -58,16 +59,10 @@ pub async fn operate(client: kube::Client, images: Images) -> anyhow::Result<()>
 }
 
 /// Network `cluster` with what is so: what was asked for, and the smallest card among the nodes that told theirs.
-fn network_status(spec: &Value, views: &Views) -> Value {
-    let mut status = Map::new();
-    for field in ["clusterNetwork", "serviceNetwork", "networkType"] {
-        status.extend(spec.get(field).map(|value| (field.to_string(), value.clone())));
-    }
+fn network_status(spec: &NetworkSpec, views: &Views) -> Network {
     let mtu = views.values().filter_map(|view| view.report.as_ref()?.mtu).min();
-    status.extend(mtu.map(|mtu| ("clusterNetworkMTU".to_string(), mtu.into())));
-    json!({
-        "apiVersion": "config.openshift.io/v1", "kind": "Network", "metadata": {"name": "cluster"}, "status": status,
-    })
+    let status = NetworkStatus { asked_for: spec.clone(), mtu };
+    Network { metadata: named("cluster"), spec: None, status: Some(status) }
 }
 
 #[cfg(test)]
@@ -75,6 +70,7 @@ mod tests {
     use super::check::NodeReport;
     use super::reports::NodeView;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_status_is_upstreams() {
@@ -82,6 +78,8 @@ mod tests {
             "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"],
             "networkType": "OVNKubernetes", "externalIP": {"policy": {}},
         });
+        let spec: NetworkSpec = serde_json::from_value(spec).unwrap_or_default();
+        let status = |views: &Views| json!(network_status(&spec, views))["status"].clone();
         let view = |mtu| NodeView {
             report: Some(NodeReport { mtu, ..NodeReport::default() }),
             ..NodeView::default()
@@ -91,13 +89,13 @@ mod tests {
             "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"],
             "networkType": "OVNKubernetes",
         });
-        assert_eq!(network_status(&spec, &views)["status"], want, "nobody has told yet");
+        assert_eq!(status(&views), want, "nobody has told yet");
         views.extend([
             ("a".to_string(), view(Some(1500))),
             ("b".to_string(), view(Some(1400))),
             ("c".to_string(), view(None)),
         ]);
         want["clusterNetworkMTU"] = 1400.into();
-        assert_eq!(network_status(&spec, &views)["status"], want);
+        assert_eq!(status(&views), want);
     }
 }

@@ -6,15 +6,17 @@ use super::reports::{Views, follow_reports};
 use anyhow::Context;
 use ipnet::Ipv4Net;
 use kube::Client;
+use seedling_api::config::NetworkSpec;
+use seedling_api::{DaemonSet, Infrastructure, Meta, Network};
 use seedling_cluster::follow::{Followed, Selection, follow};
-use seedling_cluster::operator_status::{Report, report, said_available};
-use seedling_cluster::{Cache, ClusterError, apply, patch_status};
+use seedling_cluster::operator_status::{Report, related_namespace, report, said_available};
+use seedling_cluster::{Cache, ClusterError, apply, apply_status, manifest};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-const CONFIG: &str = "config.openshift.io/v1";
 /// Everything is applied again this often, for changes that no watch shows.
 const RECONCILE: Duration = Duration::from_secs(180);
 /// After a failed apply; a namespace may just be on its way.
@@ -30,17 +32,17 @@ pub(crate) struct ClusterNetwork {
     pub api_host: String,
     pub api_port: u16,
     /// Network's, as it was written.
-    pub spec: Value,
+    pub spec: NetworkSpec,
 }
 
 impl ClusterNetwork {
-    fn of(network: &Value, infrastructure: &Value) -> Option<Self> {
-        let url = infrastructure["status"]["apiServerInternalURI"].as_str()?.strip_prefix("https://")?;
+    fn of(network: &Network, infrastructure: &Infrastructure) -> Option<Self> {
+        let url = infrastructure.status.as_ref()?.api_server_internal_uri.strip_prefix("https://")?;
         let (host, port) = url.rsplit_once(':')?;
-        let spec = &network["spec"];
+        let spec = network.spec.as_ref()?;
         Some(Self {
-            cluster_network: spec["clusterNetwork"][0]["cidr"].as_str()?.parse().ok()?,
-            service_network: spec["serviceNetwork"][0].as_str()?.parse().ok()?,
+            cluster_network: spec.cluster_network.first()?.cidr.parse().ok()?,
+            service_network: spec.service_network.first()?.parse().ok()?,
             api_host: host.into(),
             api_port: port.parse().ok()?,
             spec: spec.clone(),
@@ -59,7 +61,7 @@ pub(crate) struct Part<'a> {
     pub subject: fn(&ClusterNetwork) -> String,
     pub probed: fn(&NodeReport) -> &Probed,
     /// A config object whose status is this operator's to write, with it.
-    pub status: fn(&ClusterNetwork, &Views) -> Option<Value>,
+    pub status: fn(&ClusterNetwork, &Views) -> Option<Network>,
 }
 
 pub(crate) fn variable(name: &str) -> anyhow::Result<String> {
@@ -68,8 +70,8 @@ pub(crate) fn variable(name: &str) -> anyhow::Result<String> {
 
 impl Part<'_> {
     pub async fn run(&self, client: Client) -> anyhow::Result<()> {
-        let network = follow(&client, Selection::one(CONFIG, "Network", None, "cluster"));
-        let infrastructure = follow(&client, Selection::one(CONFIG, "Infrastructure", None, "cluster"));
+        let network = follow(&client, Selection::one(None, "cluster"));
+        let infrastructure = follow(&client, Selection::one(None, "cluster"));
         let config = cluster_network(network, infrastructure).await;
         let views = watch::Sender::new(Views::new());
         let applied = watch::Sender::new(Err("not applied yet".to_string()));
@@ -88,9 +90,7 @@ impl Part<'_> {
         config: &ClusterNetwork,
         applied: &watch::Sender<Result<(), String>>,
     ) {
-        let selection =
-            Selection { namespace: Some(self.namespace.into()), ..Selection::all("apps/v1", "DaemonSet") };
-        let mut daemon_sets = follow(client, selection);
+        let mut daemon_sets = follow::<DaemonSet>(client, Selection::within(self.namespace));
         loop {
             let ours = match self.apply_all(client, config).await {
                 Ok(generations) => generations,
@@ -123,7 +123,7 @@ impl Part<'_> {
         let manager = format!("{}-operator", self.name);
         let mut generations = BTreeMap::new();
         for object in (self.objects)(config) {
-            let live = apply(client, &manager, &object).await?;
+            let live = manifest::apply(client, &manager, &object).await?;
             if live["kind"] == "DaemonSet" {
                 let name = live["metadata"]["name"].as_str().unwrap_or_default();
                 generations.insert(name.into(), live["metadata"]["generation"].as_i64().unwrap_or(0));
@@ -132,10 +132,10 @@ impl Part<'_> {
         Ok(generations)
     }
 
-    fn drifted(&self, ours: &BTreeMap<String, i64>, seen: &BTreeMap<String, Value>) -> bool {
+    fn drifted(&self, ours: &BTreeMap<String, i64>, seen: &BTreeMap<String, Arc<DaemonSet>>) -> bool {
         self.daemon_sets.iter().any(|name| match seen.get(&format!("{}/{name}", self.namespace)) {
             None => true,
-            Some(live) => live["metadata"]["generation"].as_i64() > ours.get(*name).copied(),
+            Some(live) => live.generation() > ours.get(*name).copied(),
         })
     }
 
@@ -172,7 +172,7 @@ impl Part<'_> {
                 progressing: verdict.progressing,
                 degraded: verdict.degraded,
                 version: self.version.into(),
-                related: vec![("".into(), "namespaces".into(), "".into(), self.namespace.into())],
+                related: vec![related_namespace(self.namespace)],
             };
             if let Err(e) = report(&cache, &told).await {
                 tracing::warn!("{e}");
@@ -201,20 +201,24 @@ impl Part<'_> {
 
 impl Part<'_> {
     /// Some config kinds have a status of its own address, for others it is a part like any other.
-    async fn write_status(&self, client: &Client, object: &Value) -> Result<(), ClusterError> {
+    async fn write_status(&self, client: &Client, object: &Network) -> Result<(), ClusterError> {
         let manager = format!("{}-operator", self.name);
-        match patch_status(client, &manager, object).await {
+        match apply_status(client, &manager, object).await {
             Err(e) if e.is_not_found() => apply(client, &manager, object).await.map(drop),
             done => done.map(drop),
         }
     }
 }
 
-async fn cluster_network(mut network: Followed, mut infrastructure: Followed) -> ClusterNetwork {
+async fn cluster_network(
+    mut network: Followed<Network>,
+    mut infrastructure: Followed<Infrastructure>,
+) -> ClusterNetwork {
     let mut said = false;
     loop {
-        let object = |f: &Followed| f.state.borrow().objects.get("cluster").cloned().unwrap_or_default();
-        if let Some(found) = ClusterNetwork::of(&object(&network), &object(&infrastructure)) {
+        if let (Some(network), Some(infrastructure)) = (network.one(), infrastructure.one())
+            && let Some(found) = ClusterNetwork::of(&network, &infrastructure)
+        {
             return found;
         }
         if !std::mem::replace(&mut said, true) {
@@ -234,17 +238,18 @@ mod tests {
 
     #[test]
     fn reads_the_clusters_config() {
-        let network = json!({"spec": {
+        let network = json!({"metadata": {}, "spec": {
             "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"],
         }});
-        let infrastructure =
-            json!({"status": {"apiServerInternalURI": "https://api-int.ocp4.example.com:6443"}});
+        let network: Network = serde_json::from_value(network).unwrap_or_default();
+        let infrastructure = json!({"metadata": {}, "status": {"apiServerInternalURI": "https://api-int.ocp4.example.com:6443"}});
+        let infrastructure = serde_json::from_value(infrastructure).unwrap_or_default();
         let found = ClusterNetwork::of(&network, &infrastructure);
         let found = found
             .map(|n| (n.cluster_network.to_string(), n.service_network.to_string(), n.api_host, n.api_port));
         let expected =
             ("10.128.0.0/14".into(), "172.30.0.0/16".into(), "api-int.ocp4.example.com".into(), 6443);
         assert_eq!(found, Some(expected));
-        assert_eq!(ClusterNetwork::of(&network, &Value::Null), None);
+        assert_eq!(ClusterNetwork::of(&network, &Infrastructure::default()), None);
     }
 }

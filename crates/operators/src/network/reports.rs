@@ -2,9 +2,9 @@
 
 use super::check::{HOLD, NodeReport};
 use kube::Client;
+use seedling_api::{Conditions, Node};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_types::ports;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ pub type Views = BTreeMap<String, NodeView>;
 
 /// Never returns; `views` always has every node of the cluster.
 pub async fn follow_reports(client: &Client, views: &watch::Sender<Views>) {
-    let mut nodes = follow(client, Selection::all("v1", "Node"));
+    let mut nodes = follow::<Node>(client, Selection::all());
     let mut pollers: BTreeMap<(String, String), Poller> = BTreeMap::new();
     loop {
         let known: BTreeMap<_, _> =
@@ -49,12 +49,11 @@ pub async fn follow_reports(client: &Client, views: &watch::Sender<Views>) {
 }
 
 /// ((name, address), lost)
-fn view(name: &str, node: &Value) -> Option<((String, String), bool)> {
-    let addresses = node["status"]["addresses"].as_array()?;
-    let address = addresses.iter().find(|a| a["type"] == "InternalIP")?["address"].as_str()?;
-    let conditions = node["status"]["conditions"].as_array();
-    let lost = conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "Unknown");
-    Some(((name.into(), address.into()), lost))
+fn view(name: &str, node: &Node) -> Option<((String, String), bool)> {
+    let addresses = &node.status.as_ref()?.addresses;
+    let address = addresses.iter().find(|a| a.kind == "InternalIP")?.address.clone();
+    let lost = node.condition("Ready").is_some_and(|c| c.status == "Unknown");
+    Some(((name.into(), address), lost))
 }
 
 struct Poller(JoinHandle<()>);

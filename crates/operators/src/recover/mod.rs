@@ -12,17 +12,15 @@
 mod door;
 pub mod node;
 
-use crate::static_pod::{
-    Desired, Env, InstallerArgs, Names, install, is_ready, name, policy, revision, signers,
-};
+use crate::static_pod::{Desired, Env, InstallerArgs, Names, install, policy, revision, signers};
 use crate::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
 use anyhow::{Context as _, Result};
 use futures::future::BoxFuture;
 use kube::Client;
+use seedling_api::{Conditions, Lease, Meta, Node};
 use seedling_cluster::list;
 use seedling_pki::{Policy, issue_to_node, node_request, not_after};
 use seedling_steps::{Condition, Probe, wait_for};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -156,23 +154,25 @@ async fn run(program: &str, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-async fn look(client: &Client) -> Result<(Vec<Value>, Heartbeats)> {
-    Ok((list(client, "v1", "Node", None, "").await?, heartbeats(client).await?))
+async fn look(client: &Client) -> Result<(Vec<Node>, Heartbeats)> {
+    Ok((list(client, None, "").await?, heartbeats(client).await?))
 }
 
 /// When each kubelet was last heard of, in its own words.
-type Heartbeats = BTreeMap<String, Value>;
+type Heartbeats = BTreeMap<String, String>;
 
 async fn heartbeats(client: &Client) -> Result<Heartbeats> {
-    let leases = list(client, "coordination.k8s.io/v1", "Lease", Some("kube-node-lease"), "").await?;
-    Ok(leases.iter().map(|lease| (name(lease).to_string(), lease["spec"]["renewTime"].clone())).collect())
+    let leases = list::<Lease>(client, Some("kube-node-lease"), "").await?;
+    let renewed =
+        |lease: &Lease| lease.spec.as_ref().and_then(|spec| Some(spec.renew_time.as_ref()?.0.to_string()));
+    Ok(leases.iter().filter_map(|lease| Some((lease.name().to_string(), renewed(lease)?))).collect())
 }
 
 /// Which nodes besides this one are not Ready, or say so only because nobody has told otherwise: the API was away as well.
-fn missing(nodes: &[Value], this: &str, before: &Heartbeats, now: &Heartbeats) -> Probe<()> {
-    let heard = |node: &&Value| now.get(name(node)) != before.get(name(node));
-    let others = nodes.iter().filter(|node| name(node) != this);
-    let away: Vec<_> = others.filter(|node| !is_ready(node) || !heard(node)).map(name).collect();
+fn missing(nodes: &[Node], this: &str, before: &Heartbeats, now: &Heartbeats) -> Probe<()> {
+    let heard = |node: &&Node| now.get(node.name()) != before.get(node.name());
+    let others = nodes.iter().filter(|node| node.name() != this);
+    let away: Vec<_> = others.filter(|node| !node.is("Ready") || !heard(node)).map(Node::name).collect();
     if away.is_empty() { Probe::Met(()) } else { Probe::Unmet(format!("{} not Ready", away.join(", "))) }
 }
 
@@ -194,11 +194,14 @@ mod tests {
 
     #[test]
     fn every_other_node_is_waited_for() {
-        let node = |name: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
-        let heard = |time: &str| {
-            Heartbeats::from([("master-1".to_string(), json!(time)), ("worker-0".into(), json!("a"))])
+        let node = |name: &str, ready: &str| -> Node {
+            let node = json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+            serde_json::from_value(node).unwrap_or_else(|e| panic!("{e}"))
         };
-        let seen = |nodes: &[Value], now: &str| match missing(nodes, "master-0", &heard("a"), &heard(now)) {
+        let heard = |time: &str| {
+            Heartbeats::from([("master-1".to_string(), time.to_string()), ("worker-0".into(), "a".into())])
+        };
+        let seen = |nodes: &[Node], now: &str| match missing(nodes, "master-0", &heard("a"), &heard(now)) {
             Probe::Unmet(seen) => seen,
             _ => String::new(),
         };

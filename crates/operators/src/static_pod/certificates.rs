@@ -3,9 +3,10 @@
 use super::Env;
 use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use seedling_api::{ConfigMap, Files, Meta, Secret};
 use seedling_cluster::Cache;
 use seedling_pki::{CertKey, KeyAlgorithm, LeafSpec, Life, Policy, Usage, issue, not_after, validity};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
@@ -16,16 +17,15 @@ pub(crate) const ISSUED: &str = "seedling.dev/issued";
 
 /// A Secret's data, decoded.
 pub async fn secret(cache: &Cache, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, String>>> {
-    let Some(object) = cache.get("v1", "Secret", Some(namespace), name).await? else { return Ok(None) };
+    let Some(object) = cache.get::<Secret>(Some(namespace), name).await? else { return Ok(None) };
     decoded(&object).with_context(|| format!("Secret {namespace}/{name}")).map(Some)
 }
 
-fn decoded(secret: &Value) -> Result<BTreeMap<String, String>> {
-    let decode = |(key, value): (&String, &Value)| {
-        let bytes = STANDARD.decode(value.as_str().unwrap_or_default())?;
-        Ok((key.clone(), String::from_utf8(bytes)?))
+fn decoded(secret: &Secret) -> Result<BTreeMap<String, String>> {
+    let text = |(key, bytes): (&String, &seedling_api::ByteString)| {
+        Ok((key.clone(), String::from_utf8(bytes.0.clone())?))
     };
-    secret["data"].as_object().into_iter().flatten().map(decode).collect()
+    secret.data.iter().flatten().map(text).collect()
 }
 
 pub async fn required_secret(cache: &Cache, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
@@ -39,9 +39,8 @@ pub async fn required_configmap(
     namespace: &str,
     name: &str,
 ) -> Result<BTreeMap<String, String>> {
-    let map = cache.get("v1", "ConfigMap", Some(namespace), name).await?;
-    let map = map.with_context(|| format!("ConfigMap {namespace}/{name} is not there yet"))?;
-    Ok(serde_json::from_value(map["data"].clone()).unwrap_or_default())
+    let map = cache.get::<ConfigMap>(Some(namespace), name).await?;
+    Ok(map.with_context(|| format!("ConfigMap {namespace}/{name} is not there yet"))?.files())
 }
 
 /// `<stem>.crt` and `<stem>.key`.
@@ -97,10 +96,10 @@ pub async fn leaves(
     wanted: &[(String, LeafSpec<'_>)],
 ) -> Result<BTreeMap<String, String>> {
     let now = OffsetDateTime::now_utc();
-    let live = env.cache.get("v1", "Secret", Some(namespace), name).await?;
-    let data = live.as_ref().map(decoded).transpose()?.unwrap_or_default();
+    let live = env.cache.get::<Secret>(Some(namespace), name).await?;
+    let data = live.as_deref().map(decoded).transpose()?.unwrap_or_default();
     let ends = policy.leaf_ends(not_after(&signer.cert)?, now);
-    let due = wanted.iter().any(|(stem, _)| policy.leaf_due(life(live.as_ref(), &data, stem), ends, now));
+    let due = wanted.iter().any(|(stem, _)| policy.leaf_due(life(live.as_deref(), &data, stem), ends, now));
     if !due {
         return Ok(data);
     }
@@ -111,30 +110,18 @@ pub async fn leaves(
         let pair = issue(signer, &spec, KeyAlgorithm::default(), now)?;
         made.extend([(format!("{stem}.crt"), pair.cert), (format!("{stem}.key"), pair.key)]);
     }
-    let mut object = secret_object(namespace, name, kind, made.iter().map(|(k, v)| (k.as_str(), v.as_str())));
-    object["metadata"]["annotations"] = json!({ISSUED: now.format(&Rfc3339)?});
+    let files = made.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+    let mut object = seedling_api::secret(namespace, name, kind, files);
+    object.metadata.annotations = Some([(ISSUED.to_string(), now.format(&Rfc3339)?)].into());
     env.cache.apply(MANAGER, &object).await?;
     Ok(made)
 }
 
 /// What bootkube made says nothing of when: it was not before it is valid.
-fn life(secret: Option<&Value>, data: &BTreeMap<String, String>, stem: &str) -> Option<Life> {
+fn life(secret: Option<&Secret>, data: &BTreeMap<String, String>, stem: &str) -> Option<Life> {
     let (valid_from, ends) = validity(&pair(data, stem)?.cert).ok()?;
-    let said = secret?["metadata"]["annotations"][ISSUED].as_str();
-    let issued = said.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
+    let issued = secret?.annotation(ISSUED).and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
     Some(Life { issued: issued.unwrap_or(valid_from), ends })
-}
-
-/// In base64: what is applied as `stringData` does not leave again.
-pub fn secret_object<'a>(
-    namespace: &str,
-    name: &str,
-    kind: &str,
-    data: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Value {
-    let data: BTreeMap<_, _> = data.into_iter().map(|(key, text)| (key, STANDARD.encode(text))).collect();
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name},
-        "type": kind, "data": data})
 }
 
 /// `tls.crt` and `tls.key`, as a revision copies them.

@@ -3,6 +3,7 @@
 use super::certificates::{client_leaf, kubeconfig, leaf, pair, required_configmap, required_secret};
 use super::{Env, Health};
 use anyhow::{Context as _, Result};
+use seedling_api::Lease;
 use seedling_pki::{CertKey, Policy};
 use seedling_types::names::NS_CONFIG_MANAGED;
 use std::collections::BTreeMap;
@@ -65,21 +66,20 @@ impl Renewals {
 
 /// Seen working: a master holds the lease and renewed it within its duration.
 pub(crate) async fn leader_is_a_master(env: &Env, name: &str) -> Health {
-    let found =
-        seedling_cluster::get(&env.client, "coordination.k8s.io/v1", "Lease", Some("kube-system"), name)
-            .await;
+    let found = seedling_cluster::get::<Lease>(&env.client, Some("kube-system"), name).await;
     let unseen = |message: String| Health { working: false, message };
     let lease = match found {
         Ok(Some(lease)) => lease,
         Ok(None) => return unseen("no leader yet".into()),
         Err(e) => return unseen(e.to_string()),
     };
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    let spec = lease.spec.unwrap_or_default();
+    let holder = spec.holder_identity.unwrap_or_default();
     let host = holder.split('_').next().unwrap_or_default();
-    let renewed = lease["spec"]["renewTime"].as_str().unwrap_or_default();
+    let renewed = spec.renew_time.map(|time| time.0.to_string()).unwrap_or_default();
     let fresh = SEEN.lock().unwrap_or_else(|e| e.into_inner()).is_fresh(
         name,
-        renewed,
+        &renewed,
         OffsetDateTime::now_utc(),
         Instant::now(),
     );

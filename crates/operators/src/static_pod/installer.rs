@@ -2,10 +2,10 @@
 
 use super::{Desired, Names};
 use anyhow::{Context as _, Result};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::future::try_join_all;
 use kube::Client;
-use seedling_cluster::get;
+use seedling_api::{ConfigMap, Files, PolicyRule, Role, Secret, named_in};
+use seedling_cluster::{Kind, get};
 use seedling_components::pod::{host_path, journal_mount, journal_volume, mount};
 use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic, write_atomic_if_changed};
 use seedling_types::release::MissingComponent;
@@ -70,19 +70,23 @@ pub fn pod(
 
 /// What installers may read: the files of these revisions, and nothing else. Applied before the pod is made; RBAC knows no names by
 /// their beginning, so a revision's are written out.
-pub fn role(names: &Names, desired: &Desired, revisions: &BTreeSet<i64>) -> Value {
+pub fn role(names: &Names, desired: &Desired, revisions: &BTreeSet<i64>) -> Role {
     let copies = |bases: Vec<&str>| -> Vec<String> {
         revisions.iter().flat_map(|r| bases.iter().map(move |base| format!("{base}-{r}"))).collect()
     };
     let maps = desired.configmaps.keys().map(String::as_str).chain([names.pod_configmap]).collect();
     let secrets = desired.secrets.keys().map(String::as_str).collect();
-    let read = |resource: &str, copies: Vec<String>| json!({"apiGroups": [""], "resources": [resource], "resourceNames": copies, "verbs": ["get"]});
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"namespace": names.namespace, "name": "installer"},
-        "rules": [read("configmaps", copies(maps)), read("secrets", copies(secrets))],
-    })
+    let read = |resource: &str, copies: Vec<String>| PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec![resource.into()]),
+        resource_names: Some(copies),
+        verbs: vec!["get".into()],
+        ..PolicyRule::default()
+    };
+    Role {
+        metadata: named_in(names.namespace, "installer"),
+        rules: Some(vec![read("configmaps", copies(maps)), read("secrets", copies(secrets))]),
+    }
 }
 
 pub struct InstallerArgs {
@@ -137,20 +141,23 @@ fn superfluous(directory: &str, args: &InstallerArgs) -> bool {
 
 /// All at once: one after the other they would wait for twenty answers and for the disk twice as often.
 async fn write_files(client: &Client, args: &InstallerArgs) -> Result<()> {
-    let maps = args.configmaps.iter().map(|name| write_object(client, args, "ConfigMap", name));
-    let secrets = args.secrets.iter().map(|name| write_object(client, args, "Secret", name));
+    let maps = args.configmaps.iter().map(|name| async move {
+        let files = fetch::<ConfigMap>(client, args, name).await?.data.unwrap_or_default();
+        let files = files.into_iter().map(|(key, text)| (key, text.into_bytes())).collect();
+        write_directory(directory(args).join("configmaps").join(name), files).await
+    });
+    let secrets = args.secrets.iter().map(|name| async move {
+        let files = fetch::<Secret>(client, args, name).await?.data.unwrap_or_default();
+        let files = files.into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
+        write_directory(directory(args).join("secrets").join(name), files).await
+    });
     futures::try_join!(try_join_all(maps), try_join_all(secrets))?;
     Ok(())
 }
 
-async fn write_object(client: &Client, args: &InstallerArgs, kind: &str, name: &str) -> Result<()> {
-    let object = fetch(client, args, kind, name).await?;
-    let secret = kind == "Secret";
-    let dir = directory(args).join(if secret { "secrets" } else { "configmaps" }).join(name);
+async fn write_directory(dir: PathBuf, files: Vec<(String, Vec<u8>)>) -> Result<()> {
     let written = tokio::task::spawn_blocking(move || -> Result<()> {
-        for (key, value) in object["data"].as_object().into_iter().flatten() {
-            let text = value.as_str().unwrap_or_default();
-            let contents = if secret { STANDARD.decode(text)? } else { text.as_bytes().to_vec() };
+        for (key, contents) in files {
             write_atomic(&dir.join(key), contents, 0o600)?;
         }
         Ok(())
@@ -159,9 +166,9 @@ async fn write_object(client: &Client, args: &InstallerArgs, kind: &str, name: &
 }
 
 async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
-    let pod = fetch(client, args, "ConfigMap", &args.pod).await?;
-    let pod = pod["data"]["pod.yaml"].as_str().context("the ConfigMap has no pod.yaml")?;
-    let mut pod: Value = serde_saphyr::from_str(pod)?;
+    let map = fetch::<ConfigMap>(client, args, &args.pod).await?;
+    let mut pod: Value =
+        serde_saphyr::from_str(map.file("pod.yaml").context("the ConfigMap has no pod.yaml")?)?;
     substitute(&mut pod, args);
     let pod = seedling_components::pod::to_yaml(&pod);
     let file = format!("{}.yaml", args.pod);
@@ -176,11 +183,12 @@ async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
 }
 
 /// The role names this revision since before the pod was made, but an API server may hear of that later than the kubelet of the pod.
-async fn fetch(client: &Client, args: &InstallerArgs, kind: &str, name: &str) -> Result<Value> {
+async fn fetch<K: Kind>(client: &Client, args: &InstallerArgs, name: &str) -> Result<K> {
+    let kind = K::kind(&());
     let name = format!("{name}-{}", args.revision);
     let hint = format!("kubectl -n {} get role installer -o yaml", args.namespace);
     let allowed = Condition::within(format!("leave to read {kind} {name}"), ALLOWED_WITHIN, hint);
-    let read = async || match get(client, "v1", kind, Some(&args.namespace), &name).await {
+    let read = async || match get::<K>(client, Some(&args.namespace), &name).await {
         Err(e) if e.is_forbidden() => Probe::Unmet(e.to_string()),
         read => Probe::Met(read),
     };
@@ -241,7 +249,6 @@ mod tests {
     fn an_installer_may_read_its_revision_and_nothing_else() {
         let names = Names {
             operator: "etcd",
-            kind: "Etcd",
             namespace: "ns",
             operator_namespace: "op",
             pod: "etcd",
@@ -253,6 +260,7 @@ mod tests {
             pod: Value::Null,
         };
         let role = role(&names, &desired, &[7, 8].into());
+        let role = json!(role);
         let rule =
             |i: usize| (role["rules"][i]["resources"].clone(), role["rules"][i]["resourceNames"].clone());
         let maps = json!(["etcd-ca-bundle-7", "etcd-pod-7", "etcd-ca-bundle-8", "etcd-pod-8"]);

@@ -25,8 +25,9 @@ use decide::{NodeView, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
+use seedling_api::{Conditions, ConfigMap, Files, Meta, Pod, StaticPodOperator};
 use seedling_cluster::operator_status::report_refusals;
-use seedling_cluster::{Cache, delete_seen, get, list};
+use seedling_cluster::{Cache, Kind, delete_seen, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
@@ -41,8 +42,6 @@ use view::{View, Watched, crashes, node_view};
 pub struct Names {
     /// ClusterOperator.
     pub operator: &'static str,
-    /// Kind of the settings object `cluster` in operator.openshift.io/v1.
-    pub kind: &'static str,
     pub namespace: &'static str,
     pub operator_namespace: &'static str,
     /// Name in the static pod's manifest; the mirror pod is `<pod>-<node>`.
@@ -107,10 +106,9 @@ const BURST: Duration = Duration::from_millis(50);
 impl Env {
     pub async fn load(client: Client, names: &Names) -> Result<Self> {
         let inventory = inventory::wait(&client).await;
-        let map = get(&client, "v1", "ConfigMap", Some("kube-system"), "cluster-config-v1").await?;
+        let map = get::<ConfigMap>(&client, Some("kube-system"), "cluster-config-v1").await?;
         let map = map.context("ConfigMap kube-system/cluster-config-v1 is missing")?;
-        let text =
-            map["data"]["install-config"].as_str().context("cluster-config-v1 has no install-config")?;
+        let text = map.file("install-config").context("cluster-config-v1 has no install-config")?;
         let config = ClusterConfig::from_install_config(text)?;
         let release = release_info(&client).await?;
         let http = reqwest::Client::builder()
@@ -124,16 +122,16 @@ impl Env {
 
 /// ConfigMap openshift-config/release: the release the cluster was grown from.
 async fn release_info(client: &Client) -> Result<ReleaseInfo> {
-    let map = get(client, "v1", "ConfigMap", Some("openshift-config"), "release").await?;
+    let map = get::<ConfigMap>(client, Some("openshift-config"), "release").await?;
     let map = map.context("ConfigMap openshift-config/release is missing")?;
-    let text = map["data"]["release.json"].as_str().context("ConfigMap release has no release.json")?;
+    let text = map.file("release.json").context("ConfigMap release has no release.json")?;
     Ok(serde_json::from_str(text)?)
 }
 
-/// Runs for ever: watches, decides, acts.
-pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
+/// Runs for ever: watches, decides, acts. `K`: the operator's settings.
+pub async fn run<K: Kind + StaticPodOperator>(env: &Env, operand: &Operand) -> Result<()> {
     let names = &operand.names;
-    let mut watched = Watched::start(&env.client, names);
+    let mut watched = Watched::<K>::start(&env.client, names);
     let mut asked = Asked::default();
     let mut seen = Seen::default();
     let mut stuck = Stuck::default();
@@ -143,7 +141,7 @@ pub async fn run(env: &Env, operand: &Operand) -> Result<()> {
             unstick(env, names, view, &mut stuck).await;
         }
         let busy = match view {
-            Some(view) => match sync(env, operand, &view, &mut asked, &mut seen).await {
+            Some(view) => match sync::<K>(env, operand, &view, &mut asked, &mut seen).await {
                 Ok(busy) => busy,
                 Err(e) => {
                     tracing::warn!("{}: {e:#}", names.operator);
@@ -169,13 +167,13 @@ async fn tell_refusals(env: &Env, names: &Names) {
 }
 
 async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
-    let stuck = stuck.look(view.pods.values(), Instant::now());
+    let stuck = stuck.look(view.pods.values().map(|pod| &**pod), Instant::now());
     for pod in stuck.iter().filter_map(|name| view.pods.get(name)) {
-        match delete_seen(&env.client, "v1", "Pod", pod).await {
+        match delete_seen(&env.client, &**pod).await {
             Ok(true) => {
-                tracing::warn!("{}: {} would never start; it is made again", names.operator, name(pod))
+                tracing::warn!("{}: {} would never start; it is made again", names.operator, pod.name())
             }
-            Ok(false) => tracing::info!("{}: {} is not as it was seen", names.operator, name(pod)),
+            Ok(false) => tracing::info!("{}: {} is not as it was seen", names.operator, pod.name()),
             Err(e) => tracing::warn!("{}: {e}", names.operator),
         }
     }
@@ -205,16 +203,17 @@ impl Asked {
     }
 }
 
-pub(crate) fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
 /// True: something is under way.
-async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen: &mut Seen) -> Result<bool> {
+async fn sync<K: Kind + StaticPodOperator>(
+    env: &Env,
+    operand: &Operand,
+    view: &View,
+    asked: &mut Asked,
+    seen: &mut Seen,
+) -> Result<bool> {
     let names = &operand.names;
     let desired = (operand.desired)(env).await?;
-    let reason = view.settings["spec"]["forceRedeploymentReason"].as_str().unwrap_or_default();
-    let latest = revision::ensure(&env.cache, names, &desired, reason).await?;
+    let latest = revision::ensure(&env.cache, names, &desired, &view.reason).await?;
     let mut nodes: Vec<_> = view.masters.iter().map(|node| node_view(names, view, node)).collect();
     let patience = patience::read(&env.cache).await?;
     for node in &mut nodes {
@@ -228,7 +227,7 @@ async fn sync(env: &Env, operand: &Operand, view: &View, asked: &mut Asked, seen
     }
     let health = asked.health(env, operand, &view.masters).await;
     let behind = behind(env, &nodes, latest, patience, &mut seen.newest);
-    report::report(env, names, &view.settings, &nodes, latest, &behind, &health).await?;
+    report::report::<K>(env, names, &view.recorded, &nodes, latest, &behind, &health).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
     if !busy && let Err(e) = prune(env, names, view, &nodes, latest).await {
         // It is seen again; nothing waits for it.
@@ -265,7 +264,7 @@ async fn start_installers(
     for (node, retry) in due {
         tracing::info!("{}: revision {latest} to {node}", names.operator);
         let pod = installer::pod(names, &env.release, desired, &node, (latest, retry), &kept)?;
-        seedling_cluster::create_if_missing(&env.client, &pod).await?;
+        seedling_cluster::manifest::create_if_missing(&env.client, &pod).await?;
     }
     Ok(())
 }
@@ -275,7 +274,7 @@ async fn start_installers(
 async fn prune(env: &Env, names: &Names, view: &View, nodes: &[NodeView], latest: i64) -> Result<()> {
     for installer in nodes.iter().flat_map(superfluous) {
         if let Some(pod) = view.pods.get(&installer.pod) {
-            delete_seen(&env.client, "v1", "Pod", pod).await?;
+            delete_seen(&env.client, &**pod).await?;
         }
     }
     let made = revision::made(&env.cache, names).await?;
@@ -310,20 +309,15 @@ fn behind(
 }
 
 /// Of the masters that have had a revision of an operand ready.
-pub(crate) fn addresses(env: &Env, settings: &Value) -> Vec<Ipv4Addr> {
-    let nodes = settings["status"]["nodeStatuses"].as_array().into_iter().flatten();
-    let ready = nodes.filter(|n| n["currentRevision"].as_i64() > Some(0));
-    let hosts = ready.filter_map(|n| env.inventory.by_name(n["nodeName"].as_str()?));
+pub(crate) fn addresses(env: &Env, settings: &impl StaticPodOperator) -> Vec<Ipv4Addr> {
+    let nodes = settings.status().node_statuses.into_iter();
+    let ready = nodes.filter(|n| n.current() > 0);
+    let hosts = ready.filter_map(|n| env.inventory.by_name(&n.node_name));
     hosts.map(|host| host.address).collect()
 }
 
 /// All pods with this label are ready, as the API says now: something is to be stopped beside them.
 pub(crate) async fn all_ready(env: &Env, namespace: &str, app: &str) -> Result<bool> {
-    let pods = list(&env.client, "v1", "Pod", Some(namespace), &format!("app={app}")).await?;
-    Ok(pods.iter().all(is_ready))
-}
-
-pub(crate) fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions.is_some_and(|c| c.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
+    let pods = list::<Pod>(&env.client, Some(namespace), &format!("app={app}")).await?;
+    Ok(pods.iter().all(|pod| pod.is("Ready")))
 }

@@ -3,10 +3,12 @@
 use super::decide::NodeView;
 use super::{Env, Health, Names, policy};
 use anyhow::Result;
-use seedling_cluster::operator_status::{Cond, Report, report as report_operator};
-use seedling_cluster::patch_status;
+use seedling_api::StaticPodOperator;
+use seedling_api::config::RelatedObject;
+use seedling_api::operator::{NodeStatus, StaticPodStatus};
+use seedling_cluster::operator_status::{Cond, Report, related_namespace, report as report_operator};
+use seedling_cluster::{Kind, apply_status};
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
-use serde_json::{Value, json};
 
 const MANAGER: &str = "seedling-nodes";
 
@@ -29,17 +31,19 @@ pub struct Behind {
     pub lost: bool,
 }
 
-pub async fn report(
+pub async fn report<K: Kind + StaticPodOperator>(
     env: &Env,
     names: &Names,
-    settings: &Value,
+    recorded: &StaticPodStatus,
     nodes: &[NodeView],
     latest: i64,
     behind: &[Behind],
     health: &Health,
 ) -> Result<()> {
     let (_, wrong_policy) = policy::read(&env.cache).await?;
-    node_statuses(env, names, settings, nodes, latest).await?;
+    if let Some(status) = node_statuses(recorded, nodes, latest) {
+        apply_status(&env.client, MANAGER, &K::with_status(status)).await?;
+    }
     let failed: Vec<_> = nodes.iter().filter(|n| n.failed(latest)).map(|n| n.name.clone()).collect();
     let cond = |status: bool, yes: &str, no: &str, message: String| {
         Cond::new(status, if status { yes } else { no }, message)
@@ -51,13 +55,13 @@ pub async fn report(
         degraded: degraded(names.namespace, latest, &failed, behind, &wrong_policy),
         version: env.release.version.clone(),
         related: vec![
-            (
-                "operator.openshift.io".into(),
-                format!("{}s", names.kind.to_lowercase()),
-                String::new(),
-                "cluster".into(),
-            ),
-            (String::new(), "namespaces".into(), String::new(), names.namespace.into()),
+            RelatedObject {
+                group: "operator.openshift.io".into(),
+                resource: K::plural(&()).into(),
+                name: "cluster".into(),
+                namespace: None,
+            },
+            related_namespace(names.namespace),
         ],
     };
     Ok(report_operator(&env.cache, &report).await?)
@@ -109,57 +113,36 @@ fn degraded(
     }
 }
 
-/// The kind's own rules: a node's entry is born without a revision, revisions only grow, one node at a time has a target.
-async fn node_statuses(
-    env: &Env,
-    names: &Names,
-    settings: &Value,
-    nodes: &[NodeView],
-    latest: i64,
-) -> Result<()> {
-    let live = settings["status"]["nodeStatuses"].as_array().cloned().unwrap_or_default();
-    let known = |name: &str| live.iter().any(|n| n["nodeName"] == name);
-    let status = |entries: Vec<Value>| {
-        json!({"apiVersion": "operator.openshift.io/v1", "kind": names.kind, "metadata": {"name": "cluster"},
-            "status": {"latestAvailableRevision": latest, "nodeStatuses": entries}})
+/// What is to be written, if anything. The kind's own rules: a node's entry is born without a revision, revisions only grow, one node at a
+/// time has a target.
+fn node_statuses(recorded: &StaticPodStatus, nodes: &[NodeView], latest: i64) -> Option<StaticPodStatus> {
+    let status = |node_statuses: Vec<NodeStatus>| StaticPodStatus {
+        latest_available_revision: Some(latest),
+        node_statuses,
+        conditions: vec![],
     };
-    if nodes.iter().any(|n| !known(&n.name)) {
-        let born = nodes.iter().map(|n| match n.current {
-            0 => json!({"nodeName": n.name}),
-            current => json!({"nodeName": n.name, "currentRevision": current}),
-        });
-        patch_status(&env.client, MANAGER, &status(born.collect())).await?;
-        return Ok(());
+    let entry = |node: &NodeView, current: i64| NodeStatus {
+        node_name: node.name.clone(),
+        current_revision: (current > 0).then_some(current),
+        target_revision: None,
+    };
+    if nodes.iter().any(|n| recorded.of_node(&n.name).is_none()) {
+        return Some(status(nodes.iter().map(|n| entry(n, n.current)).collect()));
     }
     let mut target_given = false;
-    let mut entry = |n: &NodeView| {
-        let mut entry = json!({"nodeName": n.name, "targetRevision": 0});
-        let current = n.now_current();
-        if current > 0 {
-            entry["currentRevision"] = json!(current);
-        }
-        if !target_given && n.under_way(latest) && latest > current {
-            entry["targetRevision"] = json!(latest);
-            target_given = true;
-        }
-        entry
+    let mut entry = |node: &NodeView| {
+        let current = node.now_current();
+        let target = !target_given && node.under_way(latest) && latest > current;
+        target_given |= target;
+        NodeStatus { target_revision: Some(if target { latest } else { 0 }), ..entry(node, current) }
     };
     let entries: Vec<_> = nodes.iter().map(&mut entry).collect();
-    let same = live.len() == entries.len()
-        && entries.iter().all(|e| {
-            live.iter().any(|l| {
-                let number = |v: &Value, key: &str| v[key].as_i64().unwrap_or(0);
-                l["nodeName"] == e["nodeName"]
-                    && ["currentRevision", "targetRevision"]
-                        .iter()
-                        .all(|key| number(l, key) == number(e, key))
-            })
+    let same = recorded.node_statuses.len() == entries.len()
+        && entries.iter().all(|entry| {
+            let live = recorded.of_node(&entry.node_name);
+            live.is_some_and(|l| (l.current(), l.target()) == (entry.current(), entry.target()))
         });
-    if same && settings["status"]["latestAvailableRevision"] == json!(latest) {
-        return Ok(());
-    }
-    patch_status(&env.client, MANAGER, &status(entries)).await?;
-    Ok(())
+    (!same || recorded.latest_available_revision != Some(latest)).then(|| status(entries))
 }
 
 #[cfg(test)]
@@ -208,5 +191,29 @@ mod tests {
         assert_eq!(failed.reason, "InstallerFailed");
         let policy = degraded("ns", 1, &[], &[], &["leaf: x".into(), "kubelet: y".into()]);
         assert!(policy.status && policy.message.ends_with("leaf: x; kubelet: y"), "{}", policy.message);
+    }
+
+    #[test]
+    fn revisions_are_recorded_as_the_kind_allows_it() {
+        use super::super::decide::{Installer, Static};
+        let node = |name: &str, running: Option<i64>, installing: Option<i64>| NodeView {
+            name: name.into(),
+            current: 0,
+            running: running.map(|revision| Static { revision, ready: true }),
+            installers: (installing.into_iter())
+                .map(|revision| Installer { pod: "i".into(), revision, retry: 0, failed: false, done: false })
+                .collect(),
+            broken: false,
+        };
+        let of = |status: &StaticPodStatus| -> Vec<_> {
+            status.node_statuses.iter().map(|n| (n.current_revision, n.target_revision)).collect()
+        };
+        let nodes = [node("a", Some(1), None), node("b", None, Some(2)), node("c", None, Some(2))];
+        let born = node_statuses(&StaticPodStatus::default(), &nodes, 2).unwrap_or_default();
+        assert_eq!(of(&born), [(None, None); 3], "an entry is born without a revision");
+        let next = node_statuses(&born, &nodes, 2).unwrap_or_default();
+        assert_eq!(of(&next), [(Some(1), Some(0)), (None, Some(2)), (None, Some(0))], "one target");
+        assert_eq!(node_statuses(&next, &nodes, 2), None, "nothing new");
+        assert!(node_statuses(&next, &nodes, 3).is_some());
     }
 }

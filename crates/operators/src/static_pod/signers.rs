@@ -5,14 +5,15 @@
 //! from a Secret (bundles, revisions) is made anew from it at every look: killed anywhere, an operator goes on.
 
 use super::Env;
-use super::certificates::{pair, required_configmap, required_secret, secret_object};
+use super::certificates::{pair, required_configmap, required_secret};
 use anyhow::{Context as _, Result};
+use seedling_api::operator::StaticPodStatus;
+use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator, config_map, secret};
 use seedling_cluster::Cache;
 use seedling_pki::{
     CaSpec, CertKey, KeyAlgorithm, Life, Policy, blocks, holds, new_backdated_ca, not_after, with_signers,
 };
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR, NS_KCM_OPERATOR};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
@@ -40,13 +41,28 @@ impl Signer {
 
 /// ConfigMap of an operand's revisions.
 struct Bundle {
-    kind: &'static str,
-    namespace: &'static str,
+    of: Trusting,
     configmap: &'static str,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Trusting {
+    Etcd,
+    ApiServers,
+}
+
 const fn of_api_servers(configmap: &'static str) -> Bundle {
-    Bundle { kind: "KubeAPIServer", namespace: NS_KAS, configmap }
+    Bundle { of: Trusting::ApiServers, configmap }
+}
+
+/// What the operator's settings say of each master, and where its revisions are.
+async fn recorded(cache: &Cache, of: Trusting) -> Result<(&'static str, Option<StaticPodStatus>)> {
+    Ok(match of {
+        Trusting::Etcd => (NS_ETCD, cache.get::<Etcd>(None, "cluster").await?.map(|s| s.status())),
+        Trusting::ApiServers => {
+            (NS_KAS, cache.get::<KubeApiServer>(None, "cluster").await?.map(|s| s.status()))
+        }
+    })
 }
 
 /// Kubelets' certificates.
@@ -78,7 +94,7 @@ pub const ETCD: Signer = Signer {
     name: "etcd-signer",
     cn: "openshift-etcd_etcd-signer",
     trusted_in: &[
-        Bundle { kind: "Etcd", namespace: NS_ETCD, configmap: "etcd-ca-bundle" },
+        Bundle { of: Trusting::Etcd, configmap: "etcd-ca-bundle" },
         of_api_servers("etcd-serving-ca"),
     ],
     from_the_start: false,
@@ -161,7 +177,7 @@ pub async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Resul
     }
     let new = made(signer, policy, now)?;
     let data = [("tls.crt", &*new.cert), ("tls.key", &*new.key), (ENDED, &*held.signs.cert)];
-    let object = secret_object(signer.namespace, signer.name, "kubernetes.io/tls", data);
+    let object = secret(signer.namespace, signer.name, "kubernetes.io/tls", data);
     env.cache.apply(MANAGER, &object).await?;
     Ok(true)
 }
@@ -195,27 +211,27 @@ async fn store(cache: &Cache, signer: &Signer, held: &Held) -> Result<()> {
     if let Some(next) = &held.next {
         data.extend([("next.crt", next.cert.as_str()), ("next.key", next.key.as_str())]);
     }
-    let object = secret_object(signer.namespace, signer.name, "kubernetes.io/tls", data);
+    let object = secret(signer.namespace, signer.name, "kubernetes.io/tls", data);
     cache.apply(MANAGER, &object).await?;
     Ok(())
 }
 
 pub async fn bootstrapped(cache: &Cache) -> Result<bool> {
-    let map = cache.get("v1", "ConfigMap", Some("kube-system"), "bootstrap").await?;
-    Ok(map.is_some_and(|m| m["data"]["status"] == "complete"))
+    let map = cache.get::<ConfigMap>(Some("kube-system"), "bootstrap").await?;
+    Ok(map.is_some_and(|map| map.file("status") == Some("complete")))
 }
 
 /// Every master runs a revision with this certificate in its bundles.
 async fn trusted_everywhere(cache: &Cache, signer: &Signer, cert: &str) -> Result<bool> {
     for bundle in signer.trusted_in {
-        let settings = cache.get("operator.openshift.io/v1", bundle.kind, None, "cluster").await?;
-        let Some(revisions) = running(settings.as_ref()) else {
+        let (namespace, recorded) = recorded(cache, bundle.of).await?;
+        let Some(revisions) = running(recorded.as_ref()) else {
             return Ok(signer.from_the_start);
         };
         for revision in revisions {
             let name = format!("{}-{revision}", bundle.configmap);
-            let copy = cache.get("v1", "ConfigMap", Some(bundle.namespace), &name).await?;
-            if !copy.is_some_and(|c| c["data"][KEY].as_str().is_some_and(|text| holds(text, cert))) {
+            let copy = cache.get::<ConfigMap>(Some(namespace), &name).await?;
+            if !copy.is_some_and(|map| map.file(KEY).is_some_and(|text| holds(text, cert))) {
                 return Ok(false);
             }
         }
@@ -224,11 +240,9 @@ async fn trusted_everywhere(cache: &Cache, signer: &Signer, cert: &str) -> Resul
 }
 
 /// The revision of each master, 0 where none is ready yet; `None` before there is any.
-pub fn running(settings: Option<&Value>) -> Option<Vec<i64>> {
-    let status = &settings?["status"];
-    status["latestAvailableRevision"].as_i64().filter(|latest| *latest > 0)?;
-    let nodes = status["nodeStatuses"].as_array().filter(|nodes| !nodes.is_empty())?;
-    Some(nodes.iter().map(|n| n["currentRevision"].as_i64().unwrap_or(0)).collect())
+pub fn running(recorded: Option<&StaticPodStatus>) -> Option<Vec<i64>> {
+    let recorded = recorded.filter(|r| r.latest() > 0 && !r.node_statuses.is_empty())?;
+    Some(recorded.node_statuses.iter().map(|node| node.current()).collect())
 }
 
 /// A bundle in openshift-config-managed, with these in it.
@@ -250,15 +264,15 @@ pub async fn publish_in(
     name: &str,
     certs: &[&str],
 ) -> Result<BTreeMap<String, String>> {
-    let live = cache.get("v1", "ConfigMap", Some(namespace), name).await?;
-    let old = live.as_ref().and_then(|m| m["data"][KEY].as_str()).unwrap_or_default();
+    let live = cache.get::<ConfigMap>(Some(namespace), name).await?;
+    let old = live.as_ref().and_then(|map| map.file(KEY)).unwrap_or_default();
     let new = with_signers(old, certs, OffsetDateTime::now_utc());
-    if new != old {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"namespace": namespace, "name": name}, "data": {KEY: new}});
-        cache.apply(MANAGER, &object).await?;
+    let changed = new != old;
+    let files = BTreeMap::from([(KEY.to_string(), new)]);
+    if changed {
+        cache.apply(MANAGER, &config_map(namespace, name, files.clone())).await?;
     }
-    Ok(BTreeMap::from([(KEY.to_string(), new)]))
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -267,6 +281,7 @@ mod clock_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use seedling_api::operator::NodeStatus;
     use time::Duration;
 
     const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
@@ -297,11 +312,19 @@ mod tests {
 
     #[test]
     fn a_master_without_a_revision_trusts_nothing() {
-        let status = |latest: i64, nodes: Value| json!({"status": {"latestAvailableRevision": latest, "nodeStatuses": nodes}});
+        let node = |name: &str, current_revision| NodeStatus {
+            node_name: name.into(),
+            current_revision,
+            target_revision: None,
+        };
+        let status = |latest: i64, node_statuses| StaticPodStatus {
+            latest_available_revision: Some(latest),
+            node_statuses,
+            conditions: vec![],
+        };
         assert_eq!(running(None), None);
-        assert_eq!(running(Some(&status(0, json!([{"nodeName": "a"}])))), None);
-        let nodes = json!([{"nodeName": "a", "currentRevision": 2}, {"nodeName": "b"}]);
-        assert_eq!(running(Some(&status(2, nodes))), Some(vec![2, 0]));
+        assert_eq!(running(Some(&status(0, vec![node("a", None)]))), None);
+        assert_eq!(running(Some(&status(2, vec![node("a", Some(2)), node("b", None)]))), Some(vec![2, 0]));
     }
 }
 

@@ -4,8 +4,7 @@
 //! it has run: it makes no new sandbox for it, and never says that it failed (kubernetes/kubernetes#118321). Such a pod is
 //! deleted, and made again like one that was never there.
 
-use super::name;
-use serde_json::Value;
+use seedling_api::{Conditions, Meta, Pod};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -18,8 +17,9 @@ pub struct Stuck(BTreeMap<String, Instant>);
 
 impl Stuck {
     /// Names of the installers to delete.
-    pub fn look<'a>(&mut self, pods: impl Iterator<Item = &'a Value>, now: Instant) -> Vec<String> {
-        let waiting: BTreeMap<_, _> = pods.filter(|p| has_no_sandbox(p)).map(|p| (uid(p), name(p))).collect();
+    pub fn look<'a>(&mut self, pods: impl Iterator<Item = &'a Pod>, now: Instant) -> Vec<String> {
+        let waiting: BTreeMap<_, _> =
+            pods.filter(|p| has_no_sandbox(p)).map(|p| (uid(p), p.name())).collect();
         self.0.retain(|uid, _| waiting.contains_key(uid.as_str()));
         let over = |(uid, name): (&str, &str)| {
             let since = *self.0.entry(uid.to_string()).or_insert(now);
@@ -29,18 +29,16 @@ impl Stuck {
     }
 }
 
-fn uid(pod: &Value) -> &str {
-    pod["metadata"]["uid"].as_str().unwrap_or_default()
+fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
 }
 
 /// Its kubelet has seen it, and says that its containers cannot be started yet.
-fn has_no_sandbox(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let mut sandbox = conditions.filter(|c| c["type"] == "PodReadyToStartContainers");
-    pod["metadata"]["labels"]["app"] == "installer"
-        && pod["metadata"]["deletionTimestamp"].is_null()
-        && pod["status"]["phase"] == "Pending"
-        && sandbox.any(|c| c["status"] == "False")
+fn has_no_sandbox(pod: &Pod) -> bool {
+    pod.label("app") == Some("installer")
+        && pod.metadata.deletion_timestamp.is_none()
+        && pod.phase() == "Pending"
+        && pod.condition("PodReadyToStartContainers").is_some_and(|c| c.status == "False")
 }
 
 #[cfg(test)]
@@ -48,17 +46,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pod(uid: &str, app: &str, phase: &str, sandbox: Option<&str>) -> Value {
+    fn pod(uid: &str, app: &str, phase: &str, sandbox: Option<&str>) -> Pod {
         let condition = sandbox.map(|s| json!({"type": "PodReadyToStartContainers", "status": s}));
-        json!({"metadata": {"name": format!("pod-{uid}"), "uid": uid, "labels": {"app": app}},
-            "status": {"phase": phase, "conditions": condition.into_iter().collect::<Vec<_>>()}})
+        let pod = json!({"metadata": {"name": format!("pod-{uid}"), "uid": uid, "labels": {"app": app}},
+            "status": {"phase": phase, "conditions": condition.into_iter().collect::<Vec<_>>()}});
+        serde_json::from_value(pod).unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]
     fn only_a_pod_that_stays_without_a_sandbox_is_stuck() {
         let mut stuck = Stuck::default();
         let start = Instant::now();
-        let mut at = |seconds: u64, pods: &[Value]| {
+        let mut at = |seconds: u64, pods: &[Pod]| {
             stuck.look(pods.iter(), start + Duration::from_secs(seconds)).join(" ")
         };
         let waits = |uid| pod(uid, "installer", "Pending", Some("False"));
@@ -75,7 +74,7 @@ mod tests {
         assert_eq!(at(36, &others), "", "both have one now");
         assert_eq!(at(37, &[waits("b")]), "", "lost again: counted anew");
         let mut going = waits("b");
-        going["metadata"]["deletionTimestamp"] = json!("2026-11-16T00:00:00Z");
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-16T00:00:00Z")).ok();
         assert_eq!(at(99, &[going]), "");
     }
 }

@@ -1,44 +1,49 @@
 //! What is seen of the masters and their pods: told by watches, or asked for.
 
+use super::Names;
 use super::decide::{Installer, NodeView, Static};
-use super::{Names, is_ready, name};
 use anyhow::Result;
 use kube::Client;
+use seedling_api::operator::StaticPodStatus;
+use seedling_api::{Conditions, Meta, Node, Pod, StaticPodOperator};
 use seedling_cluster::follow::{Followed, Selection, follow};
-use seedling_cluster::{Cache, list};
-use serde_json::Value;
+use seedling_cluster::{Cache, Kind, list};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub struct View {
     pub masters: Vec<String>,
-    pub pods: BTreeMap<String, Value>,
-    pub settings: Value,
+    pub pods: BTreeMap<String, Arc<Pod>>,
+    /// Why all are to be installed anew; another reason is another revision.
+    pub reason: String,
+    /// What the operator's settings say of each master.
+    pub recorded: StaticPodStatus,
 }
 
 impl View {
     /// Masters and pods as the API has them at this moment.
     pub async fn now(&self, client: &Client, names: &Names) -> Result<Self> {
-        let nodes = list(client, "v1", "Node", None, "").await?;
-        let pods = list(client, "v1", "Pod", Some(names.namespace), "").await?;
-        let pods = pods.into_iter().map(|p| (name(&p).to_string(), p)).collect();
-        Ok(Self { masters: masters(nodes.iter()), pods, settings: self.settings.clone() })
+        let nodes = list::<Node>(client, None, "").await?;
+        let pods = list::<Pod>(client, Some(names.namespace), "").await?;
+        let pods = pods.into_iter().map(|p| (p.name().to_string(), Arc::new(p))).collect();
+        let (reason, recorded) = (self.reason.clone(), self.recorded.clone());
+        Ok(Self { masters: masters(nodes.iter()), pods, reason, recorded })
     }
 }
 
-pub struct Watched {
-    nodes: Followed,
-    pods: Followed,
-    settings: Followed,
+pub struct Watched<K> {
+    nodes: Followed<Node>,
+    pods: Followed<Pod>,
+    settings: Followed<K>,
 }
 
-impl Watched {
+impl<K: Kind + StaticPodOperator> Watched<K> {
     pub fn start(client: &Client, names: &Names) -> Self {
-        let pods = Selection { namespace: Some(names.namespace.into()), ..Selection::all("v1", "Pod") };
         Self {
-            nodes: follow(client, Selection::all("v1", "Node")),
-            pods: follow(client, pods),
-            settings: follow(client, Selection::one("operator.openshift.io/v1", names.kind, None, "cluster")),
+            nodes: follow(client, Selection::all()),
+            pods: follow(client, Selection::within(names.namespace)),
+            settings: follow(client, Selection::one(None, "cluster")),
         }
     }
 
@@ -47,9 +52,11 @@ impl Watched {
         if !(nodes.synced && pods.synced && settings.synced) {
             return None;
         }
-        let settings = settings.objects.into_values().next()?;
-        let pods = pods.objects.into_values().map(|p| (name(&p).to_string(), p)).collect();
-        Some(View { masters: masters(nodes.objects.values()), pods, settings })
+        let settings = settings.one()?;
+        let pods = pods.objects.into_values().map(|p| (p.name().to_string(), p)).collect();
+        let masters = masters(nodes.objects.values().map(|node| &**node));
+        let (reason, recorded) = (settings.spec().force_redeployment_reason, settings.status());
+        Some(View { masters, pods, reason, recorded })
     }
 
     pub async fn changed(&mut self, cache: &Cache, at_most: Duration) {
@@ -65,22 +72,16 @@ impl Watched {
     }
 }
 
-fn masters<'a>(nodes: impl Iterator<Item = &'a Value>) -> Vec<String> {
-    let is_master = |n: &&Value| n.pointer("/metadata/labels/node-role.kubernetes.io~1master").is_some();
-    nodes.filter(is_master).map(|n| name(n).to_string()).collect()
+fn masters<'a>(nodes: impl Iterator<Item = &'a Node>) -> Vec<String> {
+    let masters = nodes.filter(|n| n.label("node-role.kubernetes.io/master").is_some());
+    masters.map(|n| n.name().to_string()).collect()
 }
 
 pub fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
-    let recorded = view.settings["status"]["nodeStatuses"].as_array().into_iter().flatten();
-    let recorded = recorded.into_iter().find(|n| n["nodeName"] == node);
-    let current = recorded.and_then(|n| n["currentRevision"].as_i64()).unwrap_or(0);
+    let current = view.recorded.of_node(node).map_or(0, |recorded| recorded.current());
     let running = view.pods.get(&format!("{}-{node}", names.pod)).map(|pod| Static {
-        revision: pod
-            .pointer("/metadata/labels/revision")
-            .and_then(Value::as_str)
-            .and_then(|r| r.parse().ok())
-            .unwrap_or(0),
-        ready: is_ready(pod),
+        revision: pod.label("revision").and_then(|r| r.parse().ok()).unwrap_or(0),
+        ready: pod.is("Ready"),
     });
     let installers = view.pods.values().filter_map(|pod| installer_view(pod, node)).collect();
     NodeView { name: node.into(), current, running, installers, broken: false }
@@ -89,21 +90,20 @@ pub fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
 /// Its kubelet has started it several times, and waits longer each time.
 pub fn crashes(names: &Names, view: &View, node: &str) -> bool {
     let pod = view.pods.get(&format!("{}-{node}", names.pod));
-    let containers = pod.and_then(|pod| pod["status"]["containerStatuses"].as_array()).into_iter().flatten();
-    containers
-        .map(|c| c.pointer("/state/waiting/reason"))
-        .any(|reason| reason.is_some_and(|r| r == "CrashLoopBackOff"))
+    pod.is_some_and(|pod| {
+        let mut waiting = pod.containers().iter().filter_map(|container| container.state.waiting.as_ref());
+        waiting.any(|waiting| waiting.reason.as_deref() == Some("CrashLoopBackOff"))
+    })
 }
 
-fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
-    if pod.pointer("/metadata/labels/app")? != "installer" || pod["spec"]["nodeName"] != node {
+fn installer_view(pod: &Pod, node: &str) -> Option<Installer> {
+    if pod.label("app")? != "installer" || pod.spec.as_ref()?.node_name.as_deref() != Some(node) {
         return None;
     }
-    let number =
-        |label: &str| pod.pointer(&format!("/metadata/labels/{label}"))?.as_str()?.parse::<i64>().ok();
-    let ended = |phase: &str| pod["status"]["phase"] == phase;
+    let number = |label: &str| pod.label(label)?.parse::<i64>().ok();
+    let ended = |phase: &str| pod.phase() == phase;
     Some(Installer {
-        pod: name(pod).into(),
+        pod: pod.name().into(),
         revision: number("revision")?,
         retry: number("retry").unwrap_or(0),
         failed: ended("Failed"),
@@ -114,16 +114,17 @@ fn installer_view(pod: &Value, node: &str) -> Option<Installer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn only_what_its_kubelet_gives_up_on_crashes() {
         let names = crate::kube_scheduler::NAMES;
         let view = |state: Value| {
-            let pod =
-                json!({"status": {"containerStatuses": [{"state": {"running": {}}}, {"state": state}]}});
-            let pods = BTreeMap::from([(format!("{}-master-1", names.pod), pod)]);
-            View { masters: vec![], pods, settings: Value::Null }
+            let container = |state: Value| json!({"name": "c", "state": state});
+            let pod = json!({"metadata": {}, "status": {"containerStatuses": [container(json!({"running": {}})), container(state)]}});
+            let pod = serde_json::from_value(pod).unwrap_or_else(|e| panic!("{e}"));
+            let pods = BTreeMap::from([(format!("{}-master-1", names.pod), Arc::new(pod))]);
+            View { masters: vec![], pods, reason: String::new(), recorded: StaticPodStatus::default() }
         };
         let waiting = |reason: &str| view(json!({"waiting": {"reason": reason}}));
         assert!(crashes(&names, &waiting("CrashLoopBackOff"), "master-1"));

@@ -142,7 +142,7 @@ impl ControlPlane {
     }
 
     pub async fn get(&self, api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
-        let found = seedling_cluster::get(&self.client, api_version, kind, namespace, name).await;
+        let found = seedling_cluster::manifest::get(&self.client, api_version, kind, namespace, name).await;
         found.ok().flatten().unwrap_or_default()
     }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use seedling_cluster::{apply, create_if_missing, get};
+use seedling_cluster::manifest::{apply, create_if_missing, get};
 use seedling_components::machine_config::*;
 use seedling_components::node::NodeParams;
 use seedling_operators::machine_config::server::{Listen, Source, serve};
@@ -305,7 +305,7 @@ async fn a_flood_of_requests_keeps_nobody_waiting() {
     })
     .await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    let events = seedling_cluster::list(&client, "v1", "Event", Some("default"), "").await.unwrap();
+    let events = seedling_cluster::manifest::list(&client, "v1", "Event", Some("default"), "").await.unwrap();
     let told = events.iter().filter(|event| event["reason"] == "CSRNotApproved").count();
     assert!((1..=20).contains(&told), "{told} Events for 600 requests");
 }

@@ -4,7 +4,7 @@ use super::control_plane::{ControlPlane, payload};
 use super::machine_config::{as_service_account, put};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD};
 use seedling_cluster::lease::lead;
-use seedling_cluster::{delete, list, patch_status};
+use seedling_cluster::manifest::{apply_status, delete, list};
 use seedling_components::kube_apiserver::encryption::{KEYS, KEYS_SECRET, Keys};
 use seedling_operators::machine_config::bootstrapper::Tokens;
 use seedling_operators::{dns, etcd, kube_apiserver, kube_controller_manager, kube_scheduler, network};
@@ -65,8 +65,13 @@ async fn may(plane: &ControlPlane, (namespace, name): Account, what: &str) -> bo
     ]);
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
         "spec": {"user": format!("system:serviceaccount:{namespace}:{name}"), "groups": groups, "resourceAttributes": attributes}});
-    let api =
-        seedling_cluster::api(&plane.client, "authorization.k8s.io/v1", "SubjectAccessReview", None).await;
+    let api = seedling_cluster::manifest::api(
+        &plane.client,
+        "authorization.k8s.io/v1",
+        "SubjectAccessReview",
+        None,
+    )
+    .await;
     let answer =
         api.unwrap().create(&Default::default(), &serde_json::from_value(review).unwrap()).await.unwrap();
     answer.data["status"]["allowed"] == true
@@ -339,7 +344,7 @@ async fn kubelet(plane: &ControlPlane, (namespace, pod, app, _): Operand) {
         ] {
             let metadata = json!({"namespace": namespace, "name": name});
             let status = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status});
-            patch_status(&plane.client, "test", &status).await.unwrap();
+            apply_status(&plane.client, "test", &status).await.unwrap();
         }
     }
 }

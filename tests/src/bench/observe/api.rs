@@ -2,9 +2,9 @@
 
 use super::{ASK_AGAIN, Answer, Cluster, keep_asking, set, short};
 use anyhow::Result;
+use seedling_api::{Conditions, Meta, Node};
 use seedling_assets::lab_kubeconfig;
 use seedling_cluster::follow::{Selection, follow};
-use serde_json::Value;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -42,10 +42,11 @@ async fn follow_nodes(cluster: &Cluster, api: SocketAddr, view: &watch::Sender<A
             client = connect(&cluster.admin_kubeconfig, api, &name).await;
         }
         if let Some(client) = &client {
-            let mut nodes = follow(client, Selection::all("v1", "Node"));
+            let mut nodes = follow::<Node>(client, Selection::all());
             loop {
                 let seen = nodes.next().await;
-                let ready = seen.objects.values().filter(|n| is_ready(n)).filter_map(name_of).collect();
+                let ready = seen.objects.values().filter(|node| node.is("Ready"));
+                let ready = ready.map(|node| node.name().to_string()).collect();
                 set(view, |v| v.ready_nodes = ready);
             }
         }
@@ -58,13 +59,4 @@ async fn connect(kubeconfig: &Path, api: SocketAddr, name: &str) -> Option<kube:
     let admin = std::fs::read_to_string(kubeconfig).ok()?;
     let yaml = lab_kubeconfig(&admin, &format!("https://{api}"), name);
     seedling_cluster::connect_yaml(&yaml).await.ok()
-}
-
-fn is_ready(node: &Value) -> bool {
-    let conditions = node["status"]["conditions"].as_array();
-    conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
-}
-
-fn name_of(node: &Value) -> Option<String> {
-    node["metadata"]["name"].as_str().map(String::from)
 }

@@ -4,10 +4,11 @@ use super::{API_SERVER, CLIENTS, POLL, event};
 use crate::Context;
 use anyhow::Result;
 use kube::Client;
+use kube::api::Api;
+use seedling_api::Lease;
 use seedling_cluster::get;
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::paths;
-use serde_json::json;
 use std::time::Duration;
 
 /// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
@@ -75,17 +76,14 @@ async fn gone(node: &str, container: &str) -> Result<()> {
 /// The holder is known to be gone, so the masters need not wait 15 s for its lease to run out.
 async fn release_lease(client: &Client, name: &str) -> Result<()> {
     let hostname = nix::unistd::gethostname()?.to_string_lossy().into_owned();
-    let Some(mut lease) = get(client, "coordination.k8s.io/v1", "Lease", Some("kube-system"), name).await?
-    else {
-        return Ok(());
-    };
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    let Some(mut lease) = get::<Lease>(client, Some("kube-system"), name).await? else { return Ok(()) };
+    let Some(spec) = lease.spec.as_mut() else { return Ok(()) };
+    let holder = spec.holder_identity.as_deref().unwrap_or_default();
     if !holder.starts_with(&format!("{hostname}_")) {
         return Ok(());
     }
-    lease["spec"]["holderIdentity"] = json!("");
-    let api = seedling_cluster::api(client, "coordination.k8s.io/v1", "Lease", Some("kube-system")).await?;
-    let lease = serde_json::from_value(lease)?;
+    spec.holder_identity = Some(String::new());
+    let api: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
     match api.replace(name, &Default::default(), &lease).await {
         Ok(_) => Ok(()),
         // Somebody else took it meanwhile.

@@ -1,18 +1,18 @@
 //! One bring-up, and the strikes that share it.
 
 use super::super::lab::Format;
-use super::{HandoffArgs, evidence};
+use super::{HandoffArgs, Plan, evidence};
 use anyhow::{Context, Result};
 use seedling_lab::chaos::{self, Case, Killed, Progress, Seen, Step, Verdict, judge, strike};
 use seedling_lab::{Lab, Labs, members};
-use serde::Serialize;
-use std::collections::BTreeSet;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 /// How often the disk is looked at for the next step.
 const LOOK: Duration = Duration::from_millis(10);
@@ -31,19 +31,17 @@ fn disk_for(fault: chaos::Fault) -> &'static [&'static str] {
     }
 }
 
-#[derive(Serialize)]
+/// One bring-up: what was struck, and what its clients saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
-    pub id: String,
-    pub victim: chaos::Victim,
-    /// Which bring-up it was part of, and how long that took.
-    pub round: usize,
+pub struct BringUp {
+    pub number: usize,
+    /// The commit that was struck: a run that is gone on with may have several.
+    pub revision: String,
     pub seconds: f64,
-    #[serde(flatten)]
-    pub verdict: Verdict,
-    /// What was done to whom.
-    pub struck: String,
-    /// Of the whole bring-up.
+    /// Its cases were meant together.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub together: bool,
     pub failed_requests: usize,
     pub longest_window_millis: i64,
     pub resent: usize,
@@ -56,6 +54,17 @@ pub struct Outcome {
     pub unknown: usize,
     pub objects_judged: usize,
     pub not_linearizable: usize,
+    pub cases: Vec<Struck>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Struck {
+    pub id: String,
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// What was done; nothing, if it was missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub struck: Option<String>,
 }
 
 /// Of the bring-up that is being struck.
@@ -70,11 +79,12 @@ pub struct Round<'a> {
     pub args: &'a HandoffArgs,
     pub steps: &'a [Step],
     pub number: usize,
-    pub cases: Vec<Case>,
+    pub plan: Plan,
+    pub revision: &'a str,
 }
 
 impl Round<'_> {
-    pub async fn run(&self) -> Result<Vec<Outcome>> {
+    pub async fn run(&self) -> Result<BringUp> {
         let started = Instant::now();
         let log = self.beside(&format!("round-{}.log", self.number));
         let mut child = self.bring_up(&log)?;
@@ -98,31 +108,25 @@ impl Round<'_> {
         }
         let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
         let any_struck = strikes.iter().any(Result::is_ok);
-        let outcomes: Vec<_> = (self.cases.iter().zip(&strikes))
-            .map(|(c, s)| self.outcome(c, s, judge(s, any_struck, &seen), &seen, seconds))
-            .collect();
+        let struck = |(case, strike): (&Case, &Result<String, String>)| Struck {
+            id: case.to_string(),
+            verdict: judge(strike, any_struck, &seen),
+            struck: strike.clone().ok(),
+        };
+        let cases = self.plan.cases.iter().zip(&strikes).map(struck).collect();
+        let bring_up = self.told(seen.report.clone().unwrap_or_default(), seconds, cases);
         if self.args.output == Format::Table {
-            outcomes.iter().for_each(say);
+            bring_up.cases.iter().for_each(|case| say(&bring_up, case));
         }
-        Ok(outcomes)
+        Ok(bring_up)
     }
 
-    fn outcome(
-        &self,
-        case: &Case,
-        strike: &Result<String, String>,
-        verdict: Verdict,
-        seen: &Seen,
-        seconds: f64,
-    ) -> Outcome {
-        let report = seen.report.clone().unwrap_or_default();
-        Outcome {
-            id: case.to_string(),
-            victim: case.victim,
-            round: self.number,
+    fn told(&self, report: seedling_lab::probe::Report, seconds: f64, cases: Vec<Struck>) -> BringUp {
+        BringUp {
+            number: self.number,
+            revision: self.revision.into(),
             seconds,
-            verdict,
-            struck: strike.clone().unwrap_or_else(|why| why),
+            together: self.plan.together,
             failed_requests: report.failures.len(),
             longest_window_millis: report.longest_window(),
             resent: report.resent,
@@ -133,6 +137,7 @@ impl Round<'_> {
             unknown: report.writes.unknown,
             objects_judged: report.writes.judged,
             not_linearizable: report.writes.red.len(),
+            cases,
         }
     }
 
@@ -144,13 +149,13 @@ impl Round<'_> {
         let output = File::create(log).with_context(|| log.display().to_string())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["lab", "up", "--probe", "--name", &self.args.name]);
-        command.args(["--masters", &self.args.masters.to_string()]);
-        if let Some(minutes) = self.args.patience {
+        command.args(["--masters", &self.plan.masters.to_string()]);
+        if let Some(minutes) = self.plan.patience {
             let manifest = self.beside("patience.yaml");
             std::fs::write(&manifest, patience(minutes))?;
             command.arg("--manifest").arg(manifest);
         }
-        let disks: BTreeSet<_> = self.cases.iter().map(|case| disk_for(case.fault)).collect();
+        let disks: BTreeSet<_> = self.plan.cases.iter().map(|case| disk_for(case.fault)).collect();
         command.args(disks.into_iter().flatten());
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
         Ok(command.spawn()?)
@@ -163,7 +168,12 @@ impl Round<'_> {
     ) -> Result<(Vec<Result<String, String>>, std::process::ExitStatus)> {
         let progress = watch::Sender::new(None);
         let killed = Killed::default();
-        let strikes = self.cases.iter().map(|case| self.at_its_step(case, progress.subscribe(), &killed));
+        let machines: BTreeMap<_, _> =
+            self.plan.cases.iter().map(|case| (case.on.as_str(), Mutex::new(()))).collect();
+        let strikes = self.plan.cases.iter().map(|case| {
+            let machine = machines.get(case.on.as_str()).filter(|_| case.is_of_a_whole_machine());
+            self.at_its_step(case, progress.subscribe(), &killed, machine)
+        });
         let end = async {
             let mut look = tokio::time::interval(LOOK);
             loop {
@@ -187,6 +197,7 @@ impl Round<'_> {
         case: &Case,
         mut progress: watch::Receiver<Option<Now>>,
         killed: &Killed,
+        machine: Option<&Mutex<()>>,
     ) -> Result<String, String> {
         let step = self.steps.iter().find(|s| s.id == case.step).ok_or("no such step")?;
         let reached = progress.wait_for(|now| match now {
@@ -198,8 +209,13 @@ impl Round<'_> {
         if over {
             return Err("the bring-up ended before this step".into());
         }
+        // What is off cannot be switched off.
+        let _alone = match machine {
+            Some(machine) => Some(machine.lock().await),
+            None => None,
+        };
         let lab = self.labs.open(&self.args.name).map_err(|e| e.to_string())?;
-        strike(self.labs, &lab, case, self.args.lasts(), killed).await.map_err(|e| e.to_string())
+        strike(self.labs, &lab, case, self.plan.lasts, killed).await.map_err(|e| e.to_string())
     }
 
     fn beside(&self, name: &str) -> PathBuf {
@@ -214,15 +230,16 @@ fn patience(minutes: u32) -> String {
     )
 }
 
-fn say(outcome: &Outcome) {
-    let (word, why) = match &outcome.verdict {
-        Verdict::Green => ("green", outcome.struck.as_str()),
+fn say(bring_up: &BringUp, case: &Struck) {
+    let (word, why) = match &case.verdict {
+        Verdict::Green => ("green", case.struck.as_deref().unwrap_or_default()),
         Verdict::Red(why) => ("RED", why.as_str()),
         Verdict::Missed(why) => ("missed", why.as_str()),
     };
-    let Outcome { id, round, seconds, failed_requests, longest_window_millis, lost, .. } = outcome;
+    let BringUp { number, seconds, failed_requests, longest_window_millis, lost, .. } = bring_up;
     println!(
-        "{round:>3} {seconds:>6.1}s {word:<6} {id:<56} {failed_requests:>4} failed, {longest_window_millis:>6} ms, {lost} lost  {why}"
+        "{number:>3} {seconds:>6.1}s {word:<6} {:<56} {failed_requests:>4} failed, {longest_window_millis:>6} ms, {lost} lost  {why}",
+        case.id
     );
 }
 

@@ -32,6 +32,7 @@ use time::format_description::well_known::Rfc3339;
 const POLL: Duration = Duration::from_secs(1);
 /// Without progress; a large database takes its time.
 const CARRIED_OUT: Duration = Duration::from_secs(900);
+const NOTICED: Duration = Duration::from_secs(15);
 const LEADS: Duration = Duration::from_secs(300);
 /// What a restore writes beside the data: the copy that goes on alone, its snapshot, the new data.
 const TIMES: u64 = 3;
@@ -92,17 +93,38 @@ async fn look(here: &Here, site: &Site, snapshot: Option<&Path>) -> Result<(Seen
     let mut known = site.given_up();
     known.extend(wal::read_owner(&site.log()).ok().map(|owner| owner.cluster));
     known.extend(etcd::join::Data(site.0.clone()).given_up());
+    let answer = who_answers(here.others()).await;
+    let own = match answer.is_empty() {
+        true => own_without_others(here).await,
+        false => own(here).await.ok(),
+    };
     let seen = Seen {
         node: here.name.clone(),
         others: here.others().map(|(name, _)| name.clone()).collect(),
-        answer: who_answers(here.others()).await,
-        own: own(here).await.ok(),
+        answer,
+        own,
         log: has_data.then(log),
         known,
         runs: here.runs()?,
         backup,
     };
     Ok((seen, dir))
+}
+
+/// A member knows of a leader until an election's time has passed without the others; one that still does after `NOTICED` has a majority.
+async fn own_without_others(here: &Here) -> Option<Own> {
+    let mut last = None;
+    let noticed = Condition::new("this member to notice that the others are gone", NOTICED, "");
+    let waited = wait_for(&noticed, POLL, async || {
+        last = own(here).await.ok();
+        match last {
+            Some(own) if own.has_leader && own.voters > 1 => Probe::Unmet("it has a leader".into()),
+            _ => Probe::Met(()),
+        }
+    });
+    // The last answer is judged either way.
+    let _ = waited.await;
+    last
 }
 
 async fn own(here: &Here) -> Result<Own> {

@@ -3,7 +3,7 @@
 use super::document::Parts;
 use crate::machine_config::bootstrapper::Tokens;
 use kube::Client;
-use seedling_cluster::get;
+use seedling_cluster::manifest::get;
 use seedling_components::machine_config::{API_VERSION, CONTROLLER_CONFIG, MachineConfig};
 use seedling_types::Admission;
 use serde_json::Value;
