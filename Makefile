@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test test-all check unit e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
+.PHONY: fresh lab test test-all check unit components e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -54,9 +54,11 @@ check: setup ## format, lints, dependencies
 unit: setup ## unit and integration tests
 	$(CARGO) test $(FLAGS)
 
-e2e: release ## a real bring-up, asserted by asking the real components
+components: release ## tests against a real API server, etcd and disk, without a lab
 	$(CARGO) test $(FLAGS) --test payload --test bad_disk -- --ignored
-	$(CARGO) test $(FLAGS) --test e2e
+
+e2e: release ## real bring-ups, asserted by asking the real components; E2E="pulled seeded" for some parts
+	$(CARGO) test $(FLAGS) --test e2e -- $(E2E)
 
 fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)
 	@scripts/fuzz.sh

@@ -13,8 +13,12 @@ fi
 [ "$(uname -m)" = x86_64 ] || problems+=("$(uname -m): the payload is built for x86_64")
 memory=$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
 [ "$memory" -ge 6 ] || problems+=("${memory} GiB of memory free: a bring-up needs 6")
+# Built once, a payload and what it was built from take half of that: only tests and machines still need room.
+cache=${SEEDLING_CACHE:-/var/cache/seedling}
+need=20
+[ ! -e "$cache/release/release.json" ] || need=10
 disk=$(df --output=avail -B1G . | tail -n 1 | tr -d ' ')
-[ "$disk" -ge 20 ] || problems+=("${disk} GiB of disk free: payload, caches and machines need 20")
+[ "$disk" -ge "$need" ] || problems+=("${disk} GiB of disk free: payload, caches and machines need $need")
 command -v cargo >/dev/null || problems+=("no cargo: install Rust from https://rustup.rs")
 
 if [ "${#problems[@]}" -gt 0 ]; then

@@ -46,20 +46,21 @@ impl Suite {
     }
 }
 
-/// One part alone, while working on it: `cargo test … --test e2e -- pulled`.
+/// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
 const PARTS: [&str; 6] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let only = match judge::part(arguments.iter().map(String::as_str), &PARTS) {
+    let only = match judge::parts(arguments.iter().map(String::as_str), &PARTS) {
         Ok(only) => only,
         Err(e) => {
             eprintln!("error: {e}");
             return ExitCode::FAILURE;
         }
     };
-    let wanted = |part: &str| only.is_none_or(|only| only == part);
+    let named = |part: &str| only.contains(part);
+    let wanted = |part: &str| only.is_empty() || named(part);
     words::checks(&mut suite);
     let before = machine::Traces::now();
     if !wanted("pulled") || pulled(&mut suite) {
@@ -71,13 +72,13 @@ fn main() -> ExitCode {
             suite.check("a_lost_majority_is_restored", || quorum::restored(&lab));
         }
         // Twelve minutes, most of them of waiting: by name only.
-        if only == Some("recover") {
+        if named("recover") {
             let lab = Lab { name: "e2e-recover".into() };
             suite
                 .check("a_cluster_comes_back_after_its_certificates_have_ended", || recover::recovered(&lab));
             suite.check("lab_down_removes_it", || run(&mut lab.lab(&["down"])).map(drop));
         }
-        if only == Some("restore") {
+        if named("restore") {
             restored(&mut suite);
         }
         if wanted("chaos") {

@@ -18,15 +18,13 @@ pub const OPERATORS: [&str; 8] = [
     "network",
 ];
 
-/// The part that was asked for by name, if any. A name that is none would run nothing, and that would be a success.
-pub fn part<'a>(arguments: impl IntoIterator<Item = &'a str>, known: &[&str]) -> Result<Option<&'a str>> {
-    let mut parts = arguments.into_iter().filter(|a| !a.starts_with('-'));
-    let part = parts.next();
-    ensure!(parts.next().is_none(), "one part, or all");
-    if let Some(part) = part.filter(|part| !known.contains(part)) {
+/// The parts that were asked for by name; none: all. An unknown name would run nothing, and that would be a success.
+pub fn parts<'a>(arguments: impl IntoIterator<Item = &'a str>, known: &[&str]) -> Result<BTreeSet<&'a str>> {
+    let parts: BTreeSet<_> = arguments.into_iter().filter(|a| !a.starts_with('-')).collect();
+    if let Some(part) = parts.iter().find(|part| !known.contains(part)) {
         bail!("there is no part {part:?}; there are {}", known.join(", "));
     }
-    Ok(part)
+    Ok(parts)
 }
 
 /// The prober kept everything, wrote enough to tell, and of its requests no more failed than may.

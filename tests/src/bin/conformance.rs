@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use conformance::report::{Facts, fill};
 use conformance::suite::{self, Run, SHARES, Seen};
-use conformance::{Programs, images, lab, programs};
+use conformance::{Programs, images, lab};
 use seedling_e2e::{Lab, run};
 use seedling_lab::Labs;
 use seedling_observe::report::Report;
@@ -36,9 +36,6 @@ struct Args {
     /// Minutes for the parallel tests, and again for the serial ones; what is not through then counts as missed
     #[arg(long, default_value_t = 60)]
     within: u64,
-    /// Leave it at a word where the suite was never built on this machine
-    #[arg(long)]
-    if_built: bool,
     /// Build suite and images, and stop
     #[arg(long)]
     build: bool,
@@ -79,10 +76,6 @@ fn work(args: &Args) -> Result<bool> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let labs = Labs::from_env();
     let (source, cache) = (tree.join("release"), labs.cache.clone());
-    if args.if_built && !programs::is_built(&source, &cache)? {
-        println!("left out: the conformance suite was not built here; `make conformance` builds it");
-        return Ok(true);
-    }
     let payload = cache.join("release");
     let info = seedling_release::load(&payload).context("run `seedling release build` first")?;
     let programs = Programs::build(&source, &cache, &info.kubernetes_version)?;

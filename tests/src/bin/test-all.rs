@@ -30,16 +30,18 @@ struct Part {
     daily: Option<&'static str>,
 }
 
-const RECOVER: &str = "cargo test --release --locked --workspace --test e2e -- recover";
-const PARTS: [Part; 10] = [
+const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
+const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
+const PARTS: [Part; 11] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
-    part("dist", "make dist-check", Some("make dist && scripts/dist-check.sh package lab")),
-    part("recover", RECOVER, Some(RECOVER)),
-    part("restore", "cargo test --release --locked --workspace --test e2e -- restore", None),
+    part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
+    part("dist", "make dist-check", Some(DIST_SHORT)),
+    part("recover", "make e2e E2E=recover", Some("make e2e E2E=recover")),
+    part("restore", "make e2e E2E=restore", None),
     part("prober", "make prober", None),
     part("chaos", "make chaos", None),
-    part("conformance", "make conformance", None),
+    part("conformance", "make conformance", Some(TENTH)),
     part("bench", "make bench BENCH='--runs 3 --report docs/reports'", None),
     part("soak", "make soak", None),
 ];
@@ -119,8 +121,8 @@ mod tests {
 
     #[test]
     fn every_short_part_has_its_day() {
-        let days: std::collections::BTreeSet<_> = (100..102).map(|day| of_day(day).0).collect();
-        assert_eq!(days.into_iter().collect::<Vec<_>>(), ["dist", "recover"]);
+        let days: std::collections::BTreeSet<_> = (100..104).map(|day| of_day(day).0).collect();
+        assert_eq!(days.into_iter().collect::<Vec<_>>(), ["conformance", "dist", "e2e", "recover"]);
     }
 
     #[test]

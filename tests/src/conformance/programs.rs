@@ -67,11 +67,6 @@ impl Programs {
     }
 }
 
-/// Whether e2e.test, by far the largest of them, was built for these pins.
-pub fn is_built(source: &Path, cache: &Path) -> Result<bool> {
-    Ok(SUITE.place(source, cache)?.exists())
-}
-
 impl Part {
     /// A folder named by all that decides what is in it.
     fn place(&self, source: &Path, cache: &Path) -> Result<PathBuf> {
