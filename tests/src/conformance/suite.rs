@@ -88,7 +88,9 @@ impl Run<'_> {
         }
         let started = Instant::now();
         let output = File::create(&log)?;
-        let mut ginkgo = Command::new(self.programs.tools.join("ginkgo"));
+        // It ends with us: whoever interrupts this wants its tests to stop as well.
+        let mut ginkgo = Command::new("setpriv");
+        ginkgo.args(["--pdeathsig", "TERM"]).arg(self.programs.tools.join("ginkgo"));
         ginkgo.args(["--no-color", "--keep-going", &format!("--procs={processes}")]);
         ginkgo.arg(format!("--timeout={}s", within.as_secs())).arg(format!("--focus={}", focus(names)));
         ginkgo.arg(format!("--output-dir={}", self.out.display())).arg(format!("--json-report={what}.json"));
