@@ -3,10 +3,12 @@
 //! In: a kubeconfig or a service account; objects as their types, manifests as JSON values. Out: the cluster changed, or an error that
 //! names the object.
 
+pub mod admission;
 mod cache;
 mod connect;
 pub mod etcd;
 pub mod follow;
+pub mod inventory;
 pub mod lease;
 pub mod manifest;
 mod objects;
@@ -50,6 +52,12 @@ pub enum ClusterError {
     NotLeading { lease: String, why: String },
     #[error("etcd at {endpoints}: {source}")]
     Etcd { endpoints: String, source: Box<etcd_client::Error> },
+}
+
+/// The last of an error's causes says it; what wraps it repeats the address.
+pub fn innermost(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.last().unwrap_or(error).to_string()
 }
 
 impl ClusterError {

@@ -43,6 +43,11 @@ fn files(place: Place) -> Files {
 
 /// etcd's own config file, for every member alike.
 ///
+/// Where a member's peers reach it.
+pub fn peer_url(address: Ipv4Addr) -> String {
+    format!("https://{address}:{}", ports::ETCD_PEER)
+}
+
 /// `members`: (name, address) of every member there is, this one included.
 pub fn config(
     name: &str,
@@ -53,9 +58,8 @@ pub fn config(
 ) -> Value {
     let f = files(files_of);
     let host = if files_of == Place::Bootstrap { f.host } else { name };
-    let peer_url = |ip: &Ipv4Addr| format!("https://{ip}:{}", ports::ETCD_PEER);
     let client_url = |ip: &str| format!("https://{ip}:{}", ports::ETCD_CLIENT);
-    let initial: Vec<_> = members.iter().map(|(name, ip)| format!("{name}={}", peer_url(ip))).collect();
+    let initial: Vec<_> = members.iter().map(|(name, ip)| format!("{name}={}", peer_url(*ip))).collect();
     let tls = |kind: &str| {
         json!({
             "cert-file": format!("{}/etcd-{kind}-{host}.crt", f.certs),
@@ -73,7 +77,7 @@ pub fn config(
         "listen-client-urls": client_url("0.0.0.0"),
         "advertise-client-urls": client_url(&address.to_string()),
         "listen-peer-urls": format!("https://0.0.0.0:{}", ports::ETCD_PEER),
-        "initial-advertise-peer-urls": peer_url(&address),
+        "initial-advertise-peer-urls": peer_url(address),
         "listen-metrics-urls": format!("http://127.0.0.1:{}", ports::ETCD_METRICS),
         "heartbeat-interval": 100,
         "election-timeout": 1000,

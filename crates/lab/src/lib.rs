@@ -5,6 +5,7 @@
 //! look into the lab, repair it (`up` again) or remove it without a trace (`down`).
 
 pub mod boot_chain;
+mod bring_up;
 pub mod chaos;
 mod down;
 mod helper;
@@ -22,6 +23,7 @@ mod sysctls;
 mod up;
 
 pub use boot_chain::{Position, boot_chain};
+pub use bring_up::BringUp;
 pub use down::down;
 pub use seed::seed;
 pub use spec::{HELPER, LabSpec, check_name, default_inventory};
@@ -53,12 +55,18 @@ pub enum LabError {
     Port { port: u16, source: std::io::Error },
     #[error("{0}")]
     Strike(String),
+    #[error("{0}")]
+    NotGrown(String),
     #[error("the helper ended at once: {0}")]
     Helper(String),
     #[error(transparent)]
     Unmet(#[from] seedling_steps::Unmet),
     #[error(transparent)]
     Machine(#[from] seedling_machines::MachineError),
+    #[error(transparent)]
+    Probe(#[from] Box<probe::ProbeError>),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<LabError>),
 }

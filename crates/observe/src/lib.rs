@@ -1,12 +1,10 @@
-//! Watching a cluster grow: `wait-for`, with upstream's words and exit codes; the timeline; what a machine's first boot shows;
-//! the shape of a committed report.
+//! Watching a cluster grow: `wait-for`, with upstream's words and exit codes; the timeline; the shape of a committed report.
 //!
 //! In: a client and the asset directory's kubeconfig. Out: lines for people, milestones for programs, and an error that says
 //! which exit code it is.
 
 pub mod console;
 pub mod figures;
-pub mod first_boot;
 pub mod journal;
 pub mod report;
 pub mod timeline;
@@ -15,6 +13,6 @@ pub mod wait;
 pub use console::{Console, Level, say};
 pub use report::Report;
 pub use wait::{
-    InstallParams, Milestone, Progress, WaitError, bootstrap_complete, install_complete,
+    InstallParams, Milestone, News, WaitError, bootstrap_complete, install_complete,
     report_bootstrap_failure, report_install_failure,
 };

@@ -5,8 +5,6 @@
 mod control_plane;
 #[path = "payload/machine_config.rs"]
 mod machine_config;
-#[path = "payload/restore.rs"]
-mod restore;
 #[path = "payload/roles.rs"]
 mod roles;
 

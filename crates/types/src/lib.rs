@@ -4,10 +4,12 @@
 
 pub mod admission;
 pub mod api;
+pub mod csr;
 pub mod door;
 pub mod helper;
 pub mod inventory;
 pub mod names;
+pub mod node_report;
 pub mod paths;
 pub mod ports;
 pub mod proxy_protocol;

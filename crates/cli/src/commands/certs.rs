@@ -3,8 +3,9 @@
 use super::certs_live::{ListArgs, RenewArgs, list_all, renew};
 use super::certs_recover::RecoverArgs;
 use super::create::tell;
+use super::lab::{Format, Output};
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use kube::Client;
 use seedling_api::{ConfigMap, Files, Secret};
 use seedling_assets::{Listed, Options};
@@ -44,15 +45,8 @@ pub struct CheckArgs {
     /// Look at this running cluster's Secrets and ConfigMaps instead of a directory
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -86,7 +80,7 @@ async fn check(args: CheckArgs) -> Result<ExitCode> {
     };
     found.sort_by_key(|listed| (listed.certificate.not_after, listed.place.clone()));
     let now = OffsetDateTime::now_utc();
-    let text = match args.output {
+    let text = match args.output.output {
         Format::Json => {
             let list: Vec<_> = found.iter().map(|listed| as_json(listed, now)).collect();
             serde_json::to_string_pretty(&list)? + "\n"

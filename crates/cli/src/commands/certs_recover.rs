@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use seedling_operators::recover::recover;
+use seedling_node::recover::recover;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]

@@ -3,7 +3,7 @@
 use super::lab::{Format, Output};
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use seedling_operators::etcd::restore::{self, Here};
+use seedling_node::etcd::restore::{self, Here};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;

@@ -1,68 +1,12 @@
-//! `seedling lab`: look into a lab, enter its machines, switch them, remove it. `lab up` is put together elsewhere from
-//! assets, release and [`up_machines`].
+//! `seedling lab`: look into a lab, enter its machines, switch them, remove it. `up.rs` has `lab up`.
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use seedling_lab::{Lab, LabSpec, Labs, NodeStatus, Status, default_inventory};
+use seedling_lab::{Lab, Labs, NodeStatus, Status};
 use seedling_machines::{Machine, Power};
-use seedling_types::{ClusterDomain, Inventory};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
-
-/// Two segments of etcd's log are 128 MiB, made before there is anything in them.
-const ETCD_DISK_LEAST: i64 = 192;
-/// The release's images, unpacked, and what containers write.
-const CONTAINERD_DISK_LEAST: i64 = 3072;
-const LOG_DISK_LEAST: i64 = 16;
-
-/// `seedling lab up`
-#[derive(Args, Clone, Debug)]
-pub struct UpArgs {
-    #[command(flatten)]
-    pub lab: Name,
-    /// Number of control-plane machines
-    #[arg(long, default_value_t = 3)]
-    pub masters: u8,
-    /// A list of machines (hosts.yaml) to use instead of the default ones
-    #[arg(long, value_name = "FILE", conflicts_with = "masters")]
-    pub hosts: Option<PathBuf>,
-    /// Put the release's images on every machine before it boots; with false, machines pull them
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
-    pub seed_images: bool,
-    /// The asset directory to boot from [default: a new one in the lab's own directory]
-    #[arg(long, value_name = "DIR")]
-    pub assets: Option<PathBuf>,
-    /// The release to install [default: the one in the cache]
-    #[arg(long, value_name = "DIR")]
-    pub release: Option<PathBuf>,
-    /// A manifest to create with the cluster, e.g. of ConfigMap openshift-config/certificates; may be repeated
-    #[arg(long, value_name = "FILE", conflicts_with = "assets")]
-    pub manifest: Vec<PathBuf>,
-    /// Port on 127.0.0.1 for the cluster's API; 0 picks a free one
-    #[arg(long, default_value_t = 0)]
-    pub api_port: u16,
-    /// Give etcd a disk of its own of this many MiB on every machine; `chaos --fault fill-disk` needs it
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
-    pub etcd_disk: Option<u32>,
-    /// Give etcd a disk that can be made to fail on every machine; `chaos --fault fsync-errors` and `torn-wal` need it
-    #[arg(long, conflicts_with = "etcd_disk")]
-    pub bad_etcd_disk: bool,
-    /// Give containerd (images and containers) a disk of its own of this many MiB
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(CONTAINERD_DISK_LEAST..))]
-    pub containerd_disk: Option<u32>,
-    /// Give pods' logs (/var/log/pods) a disk of their own of this many MiB
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(LOG_DISK_LEAST..))]
-    pub log_disk: Option<u32>,
-    /// Let the machine-config server answer every client, as OpenShift's does
-    #[arg(long, conflicts_with = "assets")]
-    pub open: bool,
-    #[command(flatten)]
-    pub no_progress: super::log::NoProgress,
-    /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
-    #[arg(long)]
-    pub probe: bool,
-}
 
 #[derive(Args, Clone, Debug)]
 pub struct Name {
@@ -74,7 +18,7 @@ pub struct Name {
 #[derive(Subcommand)]
 pub enum LabCommand {
     /// Create a cluster and wait until it works; run it again to resume or to switch machines back on
-    Up(UpArgs),
+    Up(super::up::UpArgs),
     /// Build the machines' root file system if there is none; `lab up` does this too
     Image,
     /// Serve a machine's disk that can be made to fail, mounted through the descriptor on stdin
@@ -238,39 +182,7 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
     Ok(())
 }
 
-/// The machines of `args`: those of its file, or the default ones; behind the lab's own load balancer.
-pub fn inventory(args: &UpArgs) -> Result<Inventory> {
-    let Some(path) = &args.hosts else { return Ok(default_inventory(args.masters)) };
-    let yaml = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let mut inventory = Inventory::parse(&yaml).map_err(|errors| {
-        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("{}:\n{}", path.display(), lines.join("\n"))
-    })?;
-    if inventory.load_balancers.is_empty() {
-        inventory.load_balancers.push(seedling_lab::HELPER);
-    }
-    Ok(inventory)
-}
-
-/// The last part of `lab up`: network, helper, machines switched on. `assets` and `release` must be there already.
-pub async fn up_machines(
-    args: &UpArgs,
-    cluster_domain: ClusterDomain,
-    inventory: Inventory,
-    assets: PathBuf,
-    release: PathBuf,
-    seed_store: Option<PathBuf>,
-) -> Result<Lab> {
-    let mut spec = LabSpec::new(&args.lab.name, cluster_domain, inventory, assets, release)?;
-    spec.seed_store = seed_store.filter(|_| args.seed_images);
-    spec.api_port = args.api_port;
-    (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
-    (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
-    let options = seedling_lab::Options::this_program()?;
-    Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
-}
-
-fn say(text: &str) {
+pub fn say(text: &str) {
     eprintln!("{text}");
 }
 

@@ -1,13 +1,8 @@
 //! What runs on nodes, as services, static pods and installer pods. Hidden: people meet them in journals.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use seedling_observe::first_boot;
-use seedling_operators::{
-    admission, etcd, kubelet_join, machine_approver, machine_config, recover, static_pod,
-};
-use seedling_steps::{Journal, Recorder};
-use seedling_types::{Inventory, paths};
+use seedling_node::{approve_csr, etcd, first_boot, installer, kubelet_join, recover};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -136,15 +131,10 @@ pub async fn run(command: NodeCommand) -> Result<()> {
         }
         NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
         NodeCommand::ReportProgress => seedling_bootkube::report_progress(Path::new(ROOT)).await,
-        NodeCommand::ApproveCsr => {
-            let recorder = Recorder::start(Path::new(ROOT), "approve-csr")?;
-            let approved = approve_csr().await;
-            recorder.service_end(approved.as_ref().err().map(|e| format!("{e:#}")))?;
-            approved
-        }
+        NodeCommand::ApproveCsr => approve_csr::run().await,
         NodeCommand::Installer(a) => {
             let client = seedling_cluster::connect(None).await?;
-            let args = static_pod::InstallerArgs {
+            let args = installer::InstallerArgs {
                 namespace: a.namespace,
                 pod: a.pod,
                 revision: a.revision,
@@ -154,7 +144,7 @@ pub async fn run(command: NodeCommand) -> Result<()> {
                 node_name: a.node_name,
                 node_ip: a.node_ip,
             };
-            static_pod::install(&client, &args).await
+            installer::install(&client, &args).await
         }
         NodeCommand::EtcdJoin(a) => {
             let EtcdJoinArgs { name, address, peers, resources, out, command } = a;
@@ -162,76 +152,15 @@ pub async fn run(command: NodeCommand) -> Result<()> {
         }
         NodeCommand::EtcdStart { command } => seedling_bootkube::start_etcd(Path::new(ROOT), &command),
         NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
-        NodeCommand::FirstBoot { helper } => {
-            let journal = Journal::of(Path::new(ROOT), "first-boot");
-            journal.run(journal.step("disk-and-clock", first_boot(&helper))).await
-        }
-        NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new("/"), &node).await,
-        NodeCommand::KubeletRecover => recover::node::ask(Path::new("/")).await.map(drop),
+        NodeCommand::FirstBoot { helper } => first_boot::run(&helper).await,
+        NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new(ROOT), &node).await,
+        NodeCommand::KubeletRecover => recover::node::ask(Path::new(ROOT)).await.map(drop),
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
-            let tls = Path::new(paths::MCS_TLS);
-            let kubeconfig = Path::new("/etc/mcs/kubeconfig");
-            let (base, tokens) = (Path::new(paths::MCS_BOOTSTRAP), Path::new(paths::MCS_NODE_TOKENS));
-            Ok(machine_config::serve_bootstrap(base, tls, kubeconfig, tokens, inventory()?).await?)
+            Ok(seedling_machine_config_server::serve_bootstrap().await?)
         }
         NodeCommand::MachineConfigServer(ServerCommand::Start { apiserver_url }) => {
             let client = seedling_cluster::connect(None).await?;
-            Ok(machine_config::serve_cluster(client, &apiserver_url, Path::new(paths::MCS_TLS)).await?)
+            Ok(seedling_machine_config_server::serve_cluster(client, &apiserver_url).await?)
         }
     }
-}
-
-fn inventory() -> Result<Inventory> {
-    let path = Path::new(paths::OPT_OPENSHIFT).join("hosts.yaml");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    Inventory::parse(&text).map_err(|errors| {
-        anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-    })
-}
-
-/// Beside everything else: nothing waits for it.
-async fn first_boot(helper: &str) -> Result<()> {
-    let http = reqwest::Client::builder().timeout(std::time::Duration::from_secs(5)).no_proxy().build()?;
-    let asked = std::time::SystemTime::now();
-    let answer = http.head(helper).send().await.ok();
-    let answered = std::time::SystemTime::now();
-    let date = answer.as_ref().and_then(|a| a.headers().get("date")?.to_str().ok());
-    let ahead = date.and_then(|date| first_boot::clock_ahead(date, asked, answered));
-    let seen = first_boot::judge(first_boot::measure_disk(Path::new(paths::ETCD_DATA))?, ahead);
-    for finding in &seen.findings {
-        println!("This machine may be trouble: {finding}");
-    }
-    seedling_steps::write_atomic(Path::new(first_boot::REPORT), serde_json::to_vec_pretty(&seen)?, 0o644)?;
-    Ok(())
-}
-
-/// Until the masters' own approver leads: bootkube waits for that before it takes this node's API away.
-async fn approve_csr() -> Result<()> {
-    let kubeconfig = Path::new(paths::OPT_OPENSHIFT).join("auth/kubeconfig-loopback");
-    let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
-    let inventory = inventory()?;
-    let done = Path::new(paths::OPT_OPENSHIFT).join(".bootkube.done");
-    let condition = seedling_steps::Condition::within(
-        "bootkube to be done",
-        std::time::Duration::from_secs(4 * 3600),
-        "journalctl -n 50 -u bootkube.service",
-    )
-    .quiet();
-    let journal = Journal::of(Path::new(ROOT), "approve-csr");
-    let until_done = seedling_steps::wait_for(&condition, std::time::Duration::from_secs(1), async || {
-        match done.exists() {
-            true => seedling_steps::Probe::Met(()),
-            false => seedling_steps::Probe::Unmet(journal.says("bootkube")),
-        }
-    });
-    let manifest =
-        std::fs::read_to_string(Path::new(paths::OPT_OPENSHIFT).join("manifests/cluster-config.yaml"))?;
-    let domain = seedling_components::ClusterConfig::from_manifest(&manifest)?.domain;
-    tokio::select! {
-        () = machine_approver::approve_loop(&client, &inventory, &domain) => {}
-        () = machine_config::label_nodes(&client, &inventory) => {}
-        () = admission::mirror(&client, Path::new(paths::MCS_NODE_TOKENS)) => {}
-        ended = until_done => ended?,
-    }
-    Ok(())
 }

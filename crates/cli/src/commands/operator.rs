@@ -50,7 +50,7 @@ impl Name {
 }
 
 pub async fn run(args: OperatorArgs) -> Result<()> {
-    let Some((namespace, lock)) = args.name.lease() else { return network::check::run().await };
+    let Some((namespace, lock)) = args.name.lease() else { return seedling_node::network_check::run().await };
     let client = connect(&args).await?;
     let identity = std::env::var("POD_NAME").unwrap_or_else(|_| format!("{lock}-{}", random()));
     let mut stop = signal(SignalKind::terminate())?;
@@ -106,6 +106,6 @@ async fn operate(name: Name, client: kube::Client, fence: lease::Fence) -> Resul
         Name::MachineApprover => machine_approver::run(client).await,
         Name::MachineConfig => machine_config::run(client).await,
         Name::Network => network::run(client).await,
-        Name::NetworkCheck => network::check::run().await,
+        Name::NetworkCheck => seedling_node::network_check::run().await,
     }
 }

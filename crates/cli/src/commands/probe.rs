@@ -1,20 +1,14 @@
 //! `seedling probe`: a client that forgives nothing, beside a bring-up or a running cluster.
 
 use super::lab::{Format, Name, Output};
-use super::up::install_complete;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
-use seedling_lab::probe::{self, Options, Report, Stages, judge};
+use seedling_lab::probe::{ProbeError, RATE, Report, beside, install_complete};
 use seedling_lab::{Lab, Labs};
-use seedling_steps::{Condition, Probe, wait_for, write_atomic};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
-use tokio::sync::watch;
-
-/// When neither the first answer nor the end comes.
-const NO_PROGRESS: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
 pub struct ProbeArgs {
@@ -32,9 +26,6 @@ pub struct ProbeArgs {
     #[command(flatten)]
     output: Output,
 }
-
-/// Enough to fall into a gap of a tenth of a second, and no burden to a cluster that is growing.
-pub const RATE: u32 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Until {
@@ -74,7 +65,7 @@ pub async fn run(args: ProbeArgs) -> Result<ExitCode> {
     };
     let (ended, log) = beside(&kubeconfig, args.rate, until).await;
     ended?;
-    let report = report(&log?, lab.as_ref())?;
+    let report = log?.report(lab.as_ref())?;
     match args.output.output {
         Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Format::Table => print(&report),
@@ -82,55 +73,14 @@ pub async fn run(args: ProbeArgs) -> Result<ExitCode> {
     Ok(if report.kept_everything() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn end(until: &Until, kubeconfig: &Path) -> Result<()> {
-    if let Until::Time(time) = until {
-        tokio::time::sleep(*time).await;
-        return Ok(());
+async fn end(until: &Until, kubeconfig: &Path) -> Result<(), ProbeError> {
+    match until {
+        Until::Time(time) => {
+            tokio::time::sleep(*time).await;
+            Ok(())
+        }
+        Until::InstallComplete => install_complete(kubeconfig).await,
     }
-    let client = seedling_cluster::connect(Some(kubeconfig)).await?;
-    let condition = Condition::new("the install to complete", NO_PROGRESS, "seedling lab status");
-    let complete =
-        wait_for(&condition, Duration::from_secs(1), async || match install_complete(&client).await {
-            Ok(Some(_)) => Probe::Met(()),
-            Ok(None) => Probe::Unmet("no ClusterVersion yet".into()),
-            Err(e) => Probe::Unmet(format!("{e:#}")),
-        });
-    Ok(complete.await?)
-}
-
-/// The prober at work beside something else, until that ends.
-pub async fn beside<T>(
-    kubeconfig: &Path,
-    rate: u32,
-    work: impl Future<Output = T>,
-) -> (T, Result<probe::Log, probe::ProbeError>) {
-    let (stop, stopped) = watch::channel(false);
-    let options = Options { kubeconfig: kubeconfig.into(), rate, first_answer_within: NO_PROGRESS };
-    let work = async {
-        let done = work.await;
-        stop.send_replace(true);
-        done
-    };
-    tokio::join!(work, probe::run(options, stopped))
-}
-
-fn report(log: &probe::Log, lab: Option<&Lab>) -> Result<Report> {
-    if log.requests.is_empty() {
-        bail!("the API was never ready: nothing was probed");
-    }
-    Ok(judge(log, &lab.map_or_else(Stages::default, Lab::stages)))
-}
-
-/// Into the lab's directory, and one line for people.
-pub fn write_report(log: &probe::Log, lab: &Lab) -> Result<Report> {
-    let report = report(log, Some(lab))?;
-    let path = lab.dir.join("probe.json");
-    write_atomic(&path, serde_json::to_vec_pretty(&report)?, 0o644)?;
-    if !report.writes.red.is_empty() {
-        write_atomic(&lab.probe_history(), serde_json::to_vec(&log.operations)?, 0o644)?;
-    }
-    eprintln!("{}; see {}", report.summary(), path.display());
-    Ok(report)
 }
 
 fn print(report: &Report) {

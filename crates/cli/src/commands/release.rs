@@ -1,7 +1,8 @@
 //! `seedling release`: make the payload, or take it in as one file; show what is in it.
 
+use super::lab::{Format, Output};
 use anyhow::{Context, Result};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use seedling_release::{Options, Places, build, default_cache, load, load_archive, rows};
 use std::path::{Path, PathBuf};
 
@@ -31,19 +32,12 @@ pub enum ReleaseCommand {
     },
     /// List components, versions, image digests and sizes
     Info {
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        #[command(flatten)]
         output: Output,
         /// The release's directory [default: release/ in the cache]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Output {
-    Table,
-    Json,
 }
 
 pub async fn run(command: ReleaseCommand) -> Result<()> {
@@ -52,7 +46,7 @@ pub async fn run(command: ReleaseCommand) -> Result<()> {
         ReleaseCommand::Build { source, out, seedling } => build_release(source, out, seedling),
         ReleaseCommand::Load { archive, dir } => load_release(&archive, dir),
         ReleaseCommand::Info { output, dir } => {
-            show(output, dir.unwrap_or_else(|| default_cache().join("release")))
+            show(output.output, dir.unwrap_or_else(|| default_cache().join("release")))
         }
     })
     .await?
@@ -84,9 +78,9 @@ fn load_release(archive: &Path, dir: Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn show(output: Output, dir: PathBuf) -> Result<()> {
+fn show(output: Format, dir: PathBuf) -> Result<()> {
     let release = load(&dir)?;
-    if let Output::Json = output {
+    if output == Format::Json {
         println!("{}", serde_json::to_string_pretty(&release)?);
         return Ok(());
     }

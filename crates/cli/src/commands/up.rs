@@ -1,32 +1,73 @@
 //! `seedling lab up`: release → assets → machines → a cluster that works, with a line for each thing that happened.
 
-use super::lab::{UpArgs, inventory, up_machines};
-use super::probe::{RATE, beside, write_report};
+use super::lab::{Name, say};
+use super::log::NoProgress;
 use super::release::ensure_release;
-use anyhow::{Context, Result, bail, ensure};
-use seedling_api::{ClusterVersion, Conditions, ConfigMap, Etcd, Files, Node};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
 use seedling_assets::{Level, Target, lab_kubeconfig};
-use seedling_lab::probe::BringUp as Times;
-use seedling_lab::{Lab, Labs, NodeStatus};
-use seedling_observe::first_boot::{self, FirstBoot};
-use seedling_steps::journal::fold;
-use seedling_steps::{Condition, Probe, stage_seconds, wait_for, write_atomic};
-use seedling_types::{ClusterDomain, Inventory, Role};
+use seedling_lab::probe::{RATE, beside, write_report};
+use seedling_lab::{BringUp, Lab, LabSpec, Labs, default_inventory};
+use seedling_steps::write_atomic;
+use seedling_types::{ClusterDomain, Inventory};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The lab's cluster, for those who bring no install-config of their own.
 const INSTALL_CONFIG: &str = include_str!("up/install-config.yaml");
-/// When nothing moves for this long the bring-up has failed; a slow machine still moves. Longer than the operators' patience with a
-/// master that does not come.
-const NO_PROGRESS: Duration = Duration::from_secs(600);
-const POLL: Duration = Duration::from_millis(250);
 
-struct BringUp {
-    lab: Lab,
-    started: Instant,
-    times: Times,
-    client: kube::Client,
+/// Two segments of etcd's log are 128 MiB, made before there is anything in them.
+const ETCD_DISK_LEAST: i64 = 192;
+/// The release's images, unpacked, and what containers write.
+const CONTAINERD_DISK_LEAST: i64 = 3072;
+const LOG_DISK_LEAST: i64 = 16;
+
+/// `seedling lab up`
+#[derive(Args, Clone, Debug)]
+pub struct UpArgs {
+    #[command(flatten)]
+    lab: Name,
+    /// Number of control-plane machines
+    #[arg(long, default_value_t = 3)]
+    masters: u8,
+    /// A list of machines (hosts.yaml) to use instead of the default ones
+    #[arg(long, value_name = "FILE", conflicts_with = "masters")]
+    hosts: Option<PathBuf>,
+    /// Put the release's images on every machine before it boots; with false, machines pull them
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    seed_images: bool,
+    /// The asset directory to boot from [default: a new one in the lab's own directory]
+    #[arg(long, value_name = "DIR")]
+    assets: Option<PathBuf>,
+    /// The release to install [default: the one in the cache]
+    #[arg(long, value_name = "DIR")]
+    release: Option<PathBuf>,
+    /// A manifest to create with the cluster, e.g. of ConfigMap openshift-config/certificates; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "assets")]
+    manifest: Vec<PathBuf>,
+    /// Port on 127.0.0.1 for the cluster's API; 0 picks a free one
+    #[arg(long, default_value_t = 0)]
+    api_port: u16,
+    /// Give etcd a disk of its own of this many MiB on every machine; `chaos --fault fill-disk` needs it
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(ETCD_DISK_LEAST..))]
+    etcd_disk: Option<u32>,
+    /// Give etcd a disk that can be made to fail on every machine; `chaos --fault fsync-errors` and `torn-wal` need it
+    #[arg(long, conflicts_with = "etcd_disk")]
+    bad_etcd_disk: bool,
+    /// Give containerd (images and containers) a disk of its own of this many MiB
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(CONTAINERD_DISK_LEAST..))]
+    containerd_disk: Option<u32>,
+    /// Give pods' logs (/var/log/pods) a disk of their own of this many MiB
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(LOG_DISK_LEAST..))]
+    log_disk: Option<u32>,
+    /// Let the machine-config server answer every client, as OpenShift's does
+    #[arg(long, conflicts_with = "assets")]
+    open: bool,
+    #[command(flatten)]
+    no_progress: NoProgress,
+    /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
+    #[arg(long)]
+    probe: bool,
 }
 
 pub async fn run(args: UpArgs) -> Result<()> {
@@ -47,15 +88,12 @@ pub async fn run(args: UpArgs) -> Result<()> {
     let lab = up_machines(&args, domain.clone(), inventory, assets, release, seed_store).await?;
     let kubeconfig = write_kubeconfig(&lab, &domain)?;
     let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
-    let since = i64::try_from(started.elapsed().as_millis()).unwrap_or_default();
-    let times = Times { started_unix_millis: seedling_lab::probe::now() - since, ..Times::default() };
-    let mut bring_up = BringUp { lab, started, times, client };
-    bring_up.reached("machines switched on")?;
+    let mut bring_up = BringUp::begin(lab, started, client, &say)?;
     let (grown, probed) = match args.probe {
         true => {
             let (grown, log) = beside(&kubeconfig, RATE, bring_up.grow()).await;
             // What was probed up to a failure helps to find it.
-            (grown, Some(log.map_err(Into::into).and_then(|log| write_report(&log, &bring_up.lab))))
+            (grown, Some(write_report(log, &bring_up.lab, &say)))
         }
         false => (bring_up.grow().await, None),
     };
@@ -66,6 +104,38 @@ pub async fn run(args: UpArgs) -> Result<()> {
     }
     println!("export KUBECONFIG={}", kubeconfig.display());
     Ok(())
+}
+
+/// The machines of `args`: those of its file, or the default ones; behind the lab's own load balancer.
+fn inventory(args: &UpArgs) -> Result<Inventory> {
+    let Some(path) = &args.hosts else { return Ok(default_inventory(args.masters)) };
+    let yaml = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut inventory = Inventory::parse(&yaml).map_err(|errors| {
+        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}:\n{}", path.display(), lines.join("\n"))
+    })?;
+    if inventory.load_balancers.is_empty() {
+        inventory.load_balancers.push(seedling_lab::HELPER);
+    }
+    Ok(inventory)
+}
+
+/// The last part of `lab up`: network, helper, machines switched on. `assets` and `release` must be there already.
+async fn up_machines(
+    args: &UpArgs,
+    cluster_domain: ClusterDomain,
+    inventory: Inventory,
+    assets: PathBuf,
+    release: PathBuf,
+    seed_store: Option<PathBuf>,
+) -> Result<Lab> {
+    let mut spec = LabSpec::new(&args.lab.name, cluster_domain, inventory, assets, release)?;
+    spec.seed_store = seed_store.filter(|_| args.seed_images);
+    spec.api_port = args.api_port;
+    (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
+    (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
+    let options = seedling_lab::Options::this_program()?;
+    Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }
 
 /// Made once for a lab: the same lab brought up again keeps its identity, a new lab never gets an old one.
@@ -117,172 +187,4 @@ fn write_kubeconfig(lab: &Lab, domain: &ClusterDomain) -> Result<PathBuf> {
     let path = lab.kubeconfig();
     write_atomic(&path, lab_kubeconfig(&admin, &format!("https://{api}"), &domain.api()), 0o600)?;
     Ok(path)
-}
-
-impl BringUp {
-    fn reached(&mut self, milestone: &str) -> Result<()> {
-        self.reached_and_say(milestone, milestone)
-    }
-
-    /// Written down at once, by the name that chaos and the timeline know; people read `says`.
-    fn reached_and_say(&mut self, milestone: &str, says: &str) -> Result<()> {
-        let seconds = self.started.elapsed().as_secs_f64();
-        eprintln!("{seconds:7.1}s  {says}");
-        self.times.milestones.push((milestone.into(), (seconds * 1000.0).round() / 1000.0));
-        self.save()
-    }
-
-    fn save(&self) -> Result<()> {
-        let json = serde_json::to_vec_pretty(&self.times)?;
-        Ok(write_atomic(&self.lab.bring_up_file(), json, 0o644)?)
-    }
-
-    async fn grow(&mut self) -> Result<()> {
-        self.wait("the API to answer", "the API answers", async |c| {
-            Ok(c.apiserver_version().await.map(|v| v.git_version).ok())
-        })
-        .await?;
-        let masters = self.lab.record.spec.inventory.masters().len();
-        self.wait("all masters to join", "the masters have joined", async |c| joined(c, masters).await)
-            .await?;
-        self.tell_first_boots();
-        self.wait("all masters to carry etcd", "etcd runs on the masters", async |c| {
-            etcd_condition(c, "EtcdRunningInCluster").await
-        })
-        .await?;
-        self.wait("bootstrapping to complete", "bootstrapping", async |c| bootstrap_complete(c).await)
-            .await?;
-        self.wait("the bootstrap etcd member to be removed", "etcd has left the bootstrap node", async |c| {
-            etcd_condition(c, "EtcdBootstrapMemberRemoved").await
-        })
-        .await?;
-        if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
-            self.lab.machine(&bootstrap.name)?.cut_off().await?;
-            self.reached("bootstrap node switched off")?;
-        }
-        self.wait("all operators to have finished", "all operators have finished", async |c| {
-            install_complete(c).await
-        })
-        .await
-    }
-
-    /// What the machines found out about themselves.
-    fn tell_first_boots(&self) {
-        for machine in self.lab.machines() {
-            let report = std::fs::read(machine.on_disk(first_boot::REPORT)).ok();
-            let report = report.and_then(|json| serde_json::from_slice::<FirstBoot>(&json).ok());
-            for finding in report.into_iter().flat_map(|r| r.findings) {
-                eprintln!("warning: {}: {finding}", machine.name);
-            }
-        }
-    }
-
-    /// `ask` says nothing (`None`) until it is so, and then what it saw. `says` is for people, when it is so.
-    async fn wait(
-        &mut self,
-        what: &str,
-        says: &str,
-        ask: impl AsyncFn(&kube::Client) -> Result<Option<String>>,
-    ) -> Result<()> {
-        // The milestones tell; what the machines are at in between is in `lab status` and `lab journal`.
-        let hint = format!("seedling lab journal --name {}", self.lab.record.spec.name);
-        let condition = Condition::new(what, NO_PROGRESS, hint).quiet();
-        let (client, lab) = (self.client.clone(), &self.lab);
-        let mut at_work = AtWork::default();
-        let met = wait_for(&condition, POLL, async || match ask(&client).await {
-            Ok(Some(seen)) => Probe::Met(seen),
-            Ok(None) => Probe::Unmet(at_work.look(lab)),
-            Err(e) => Probe::Unmet(format!("{} ({e:#})", at_work.look(lab))),
-        })
-        .await;
-        match met {
-            Ok(seen) => self.reached_and_say(&format!("{what}: {seen}"), &format!("{says}: {seen}")),
-            Err(unmet) => bail!("{unmet}\n{}", chains(&self.lab).await),
-        }
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        self.times.stages = stage_seconds(&self.lab.bootkube_record());
-        eprintln!("bootkube's stages:");
-        for (stage, seconds) in &self.times.stages {
-            eprintln!("{seconds:7.1}s  {stage}");
-        }
-        self.save()?;
-        eprintln!(
-            "{:7.1}s  the cluster is ready; times are in {}",
-            self.started.elapsed().as_secs_f64(),
-            self.lab.bring_up_file().display()
-        );
-        Ok(())
-    }
-}
-
-/// What the machines are at, said anew only when one of them has come further: a step that is tried again and again does not count.
-#[derive(Default)]
-struct AtWork {
-    progress: Vec<(usize, usize)>,
-    says: String,
-}
-
-impl AtWork {
-    fn look(&mut self, lab: &Lab) -> String {
-        let hosts = &lab.record.spec.inventory.hosts;
-        let states: Vec<_> = hosts.iter().map(|h| (&h.name, fold(&lab.journal(&h.name)))).collect();
-        let progress: Vec<_> = states.iter().map(|(_, state)| state.progress()).collect();
-        if self.progress != progress {
-            let open = states.iter().flat_map(|(node, state)| {
-                state.open().map(move |(who, step)| format!("{node}: {who} is at {}", step.name))
-            });
-            self.says = open.collect::<Vec<_>>().join(", ");
-            self.progress = progress;
-        }
-        match self.says.is_empty() {
-            true => "no machine has an open step in its journal".into(),
-            false => self.says.clone(),
-        }
-    }
-}
-
-/// Where each machine's boot stands, for the message of a failed bring-up.
-async fn chains(lab: &Lab) -> String {
-    match seedling_lab::status(lab).await {
-        Ok(status) => {
-            let masters = status.nodes.iter().filter(|n| n.role != Role::Worker);
-            let at = |n: &NodeStatus| n.open.iter().map(|o| format!("; {o}")).collect::<String>();
-            masters.map(|n| format!("  {}: {}{}", n.name, n.says, at(n))).collect::<Vec<_>>().join("\n")
-        }
-        Err(e) => e.to_string(),
-    }
-}
-
-async fn joined(client: &kube::Client, wanted: usize) -> Result<Option<String>> {
-    let nodes = seedling_cluster::list::<Node>(client, None, "").await?;
-    if nodes.len() >= wanted {
-        return Ok(Some(format!("{} nodes", nodes.len())));
-    }
-    // The others go on without it, and say which one is missing.
-    let missing = etcd_condition(client, "EtcdMembersDegraded").await?;
-    Ok(missing.map(|missing| format!("{} of {wanted} nodes; {missing}", nodes.len())))
-}
-
-async fn etcd_condition(client: &kube::Client, kind: &str) -> Result<Option<String>> {
-    let etcd = seedling_cluster::get::<Etcd>(client, None, "cluster").await?;
-    Ok(etcd.and_then(|etcd| etcd.condition(kind)).filter(|c| c.is_true()).map(|c| c.message))
-}
-
-async fn bootstrap_complete(client: &kube::Client) -> Result<Option<String>> {
-    let map = seedling_cluster::get::<ConfigMap>(client, Some("kube-system"), "bootstrap").await?;
-    Ok(map.filter(|map| map.file("status") == Some("complete")).map(|_| "complete".into()))
-}
-
-pub async fn install_complete(client: &kube::Client) -> Result<Option<String>> {
-    let Some(version) = seedling_cluster::get::<ClusterVersion>(client, None, "version").await? else {
-        return Ok(None);
-    };
-    let is = |kind: &str, status: &str| version.condition(kind).is_some_and(|c| c.status == status);
-    let message = version.condition("Progressing").map(|c| c.message).unwrap_or_default();
-    match is("Available", "True") && is("Progressing", "False") && is("Failing", "False") {
-        true => Ok(Some(message)),
-        false => bail!("{message}"),
-    }
 }

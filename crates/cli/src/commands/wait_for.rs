@@ -2,7 +2,7 @@
 
 use super::log::{self, LogArgs, NoProgress};
 use clap::{Args, Subcommand};
-use seedling_observe::{Console, InstallParams, Level, Progress, WaitError};
+use seedling_observe::{Console, InstallParams, Level, WaitError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,11 +64,7 @@ async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Consol
     let start = |e: String| Failed::Start(format!("loading kubeconfig: {e}"));
     let url = server(&kubeconfig).map_err(start)?;
     let client = seedling_cluster::connect(Some(&kubeconfig)).await.map_err(|e| start(e.to_string()))?;
-    let mut on = |progress| {
-        if let Progress::Line(level, text) = progress {
-            console.say(level, &text);
-        }
-    };
+    let mut on = |level, text: String| console.say(level, &text);
     let error = match command {
         WaitForCommand::BootstrapComplete(_) => {
             let waited = seedling_observe::bootstrap_complete(&client, &url, &mut on).await;

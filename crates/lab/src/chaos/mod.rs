@@ -3,10 +3,16 @@
 //! In: what to strike, how, and a seed. [`cases`] makes the list of cases and [`rounds`] puts them into bring-ups, both
 //! without asking anybody, so that a seed or a case's id names the same trouble again. [`strike`] does it to a lab, and
 //! [`judge`] says from what was seen whether the cluster lost anything by it; a [`Tally`] whether the whole run proves anything.
+//! A [`Run`] does all of it, one bring-up after the other, and leaves a report.
 
 mod cases;
+mod evidence;
 mod links;
 pub mod pairs;
+mod plans;
+mod report;
+mod round;
+mod run;
 mod step;
 mod strike;
 mod tally;
@@ -14,6 +20,8 @@ mod verdict;
 
 pub use cases::{Case, EVERYTHING, Fault, Selection, Victim, cases, rounds};
 pub use links::{HEALED, HELPER, Loss, MASTERS, Party, plan, rules};
+pub use plans::{Plan, Wish};
+pub use run::{Place, Run};
 pub use step::{Progress, Step, When, steps};
 pub(crate) use strike::heal;
 pub use strike::{Killed, LASTS, refusal, strike};

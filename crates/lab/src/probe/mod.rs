@@ -5,11 +5,13 @@
 //! names as not looked at is sent again, as HTTP/2 has it, and the report counts these. Beside them a few [`rivals`] write to the same
 //! objects. Out: a [`Log`] of every request; [`judge`] makes the [`Report`] of it, without asking anybody.
 
+mod beside;
 mod clients;
 mod judge;
 mod rivals;
 mod stages;
 
+pub use beside::{RATE, beside, install_complete, write_report};
 pub use clients::now;
 pub use judge::{Failure, Report, Stale, Window, judge};
 pub use stages::{BringUp, Stages};
@@ -102,6 +104,8 @@ pub enum ProbeError {
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Unmet(#[from] seedling_steps::Unmet),
+    #[error("the API was never ready: nothing was probed")]
+    NeverReady,
     #[error("the prober's namespace: {0}")]
     Namespace(Box<kube::Error>),
 }

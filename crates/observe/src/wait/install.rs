@@ -1,14 +1,14 @@
 //! The cluster initialized, its operators stable, its console found.
 
 use super::operators::unstable;
-use super::{Deadline, Milestone, Progress, WaitError, text};
+use super::{Deadline, Milestone, WaitError, patiently, text};
 use crate::Level;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::{Timestamp, Zoned};
 use kube::Client;
 use seedling_api::config::Route;
-use seedling_api::{ClusterOperator, ClusterVersion, Conditions, ConfigMap, Files};
+use seedling_api::{ClusterOperator, ConfigMap, Files};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::get;
 use seedling_steps::no_progress;
@@ -32,7 +32,7 @@ pub struct InstallParams<'a> {
 pub async fn install_complete(
     client: &Client,
     params: &InstallParams<'_>,
-    on: &mut impl FnMut(Progress),
+    on: &mut impl FnMut(Level, String),
 ) -> Result<(), WaitError> {
     let start = Instant::now();
     initialized(client, params.api_url, on).await?;
@@ -71,47 +71,24 @@ pub async fn install_complete(
     Ok(())
 }
 
-fn say(on: &mut impl FnMut(Progress), level: Level, text: impl Into<String>) {
-    on(Progress::Line(level, text.into()));
+fn say(on: &mut impl FnMut(Level, String), level: Level, text: impl Into<String>) {
+    on(level, text.into());
 }
 
-async fn initialized(client: &Client, url: &str, on: &mut impl FnMut(Progress)) -> Result<(), WaitError> {
+async fn initialized(
+    client: &Client,
+    url: &str,
+    on: &mut impl FnMut(Level, String),
+) -> Result<(), WaitError> {
     let what = format!("for the cluster at {url} to initialize");
     say(on, Level::Info, text::waiting(no_progress(INITIALIZE_LIMIT), &Zoned::now(), &what));
-    let mut version = follow::<ClusterVersion>(client, Selection::one(None, "version"));
-    let mut deadline = Deadline::new(INITIALIZE_LIMIT);
-    loop {
-        let seen = version.now();
-        let message = match seen.one().map(|version| still_waiting(&version)) {
-            Some(None) => break,
-            Some(Some(message)) => message,
-            None => seen.error.unwrap_or_default(),
-        };
-        if deadline.seen != message {
-            say(on, Level::Debug, format!("Still waiting for the cluster to initialize: {message}"));
-        }
-        deadline.saw(message);
-        tokio::select! {
-            _ = version.next() => {}
-            () = tokio::time::sleep_until(deadline.at()) => {
-                return Err(WaitError::Install(format!("failed to initialize the cluster: {}", deadline.seen)));
-            }
-        }
-    }
+    let reached = patiently(Milestone::Initialized, client, INITIALIZE_LIMIT, |message| {
+        say(on, Level::Debug, format!("Still waiting for the cluster to initialize: {message}"));
+    });
+    let failed = |seen| WaitError::Install(format!("failed to initialize the cluster: {seen}"));
+    reached.await.map_err(failed)?;
     say(on, Level::Debug, "Cluster is initialized");
-    on(Progress::Reached(Milestone::Initialized));
     Ok(())
-}
-
-/// What a ClusterVersion waits for; `None`: it is there.
-fn still_waiting(version: &ClusterVersion) -> Option<String> {
-    let is = |kind: &str, status: &str| version.condition(kind).is_some_and(|c| c.status == status);
-    if is("Available", "True") && is("Failing", "False") && is("Progressing", "False") {
-        return None;
-    }
-    let message = |kind: &str| Some(version.condition(kind)?.message);
-    let failing = is("Failing", "True").then(|| message("Failing")).flatten();
-    Some(failing.or_else(|| message("Progressing")).unwrap_or_default())
 }
 
 async fn has_operator(client: &Client, name: &str) -> Result<bool, WaitError> {
@@ -122,7 +99,7 @@ async fn has_operator(client: &Client, name: &str) -> Result<bool, WaitError> {
 async fn stable(
     client: &Client,
     stable_for: Duration,
-    on: &mut impl FnMut(Progress),
+    on: &mut impl FnMut(Level, String),
 ) -> Result<(), WaitError> {
     let what = "to ensure each cluster operator has finished progressing";
     say(on, Level::Info, text::waiting(no_progress(STABLE_LIMIT), &Zoned::now(), what));
@@ -151,7 +128,6 @@ async fn stable(
         }
     }
     say(on, Level::Info, "All cluster operators have completed progressing");
-    on(Progress::Reached(Milestone::OperatorsStable));
     Ok(())
 }
 
@@ -190,7 +166,7 @@ fn with_ca(kubeconfig: &str, ca: &str) -> Result<String, String> {
     serde_saphyr::to_string(&config).map_err(|e| e.to_string())
 }
 
-async fn console_url(client: &Client, on: &mut impl FnMut(Progress)) -> Option<String> {
+async fn console_url(client: &Client, on: &mut impl FnMut(Level, String)) -> Option<String> {
     say(on, Level::Info, "Checking to see if there is a route at openshift-console/console...");
     let mut route = follow::<Route>(client, Selection::one(Some("openshift-console"), "console"));
     let deadline = Deadline::new(CONSOLE_LIMIT);
@@ -218,26 +194,6 @@ async fn console_url(client: &Client, on: &mut impl FnMut(Progress)) -> Option<S
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-
-    fn version(available: &str, failing: &str, progressing: &str) -> ClusterVersion {
-        let c = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "message": message});
-        let version = json!({"metadata": {}, "status": {"conditions": [
-            c("Available", available, "a"), c("Failing", failing, "Multiple errors are preventing progress:\n* one"),
-            c("Progressing", progressing, "Working towards 5.0.0: 10 of 900 done (1% complete)"),
-        ]}});
-        serde_json::from_value(version).unwrap()
-    }
-
-    #[test]
-    fn what_a_version_waits_for() {
-        assert_eq!(still_waiting(&version("True", "False", "False")), None);
-        let working = "Working towards 5.0.0: 10 of 900 done (1% complete)";
-        assert_eq!(still_waiting(&version("False", "False", "True")).as_deref(), Some(working));
-        assert_eq!(still_waiting(&version("True", "Unknown", "False")).as_deref(), Some(working));
-        let failing = still_waiting(&version("True", "True", "True")).unwrap();
-        assert!(failing.starts_with("Multiple errors"));
-        assert_eq!(still_waiting(&ClusterVersion::default()), Some(String::new()));
-    }
 
     #[test]
     fn the_routers_ca_comes_first_and_once() {

@@ -3,35 +3,21 @@
 
 mod bootstrap;
 mod install;
+mod milestone;
 mod operators;
 mod text;
 
 pub use bootstrap::bootstrap_complete;
 pub use install::{InstallParams, install_complete};
+pub use milestone::{Milestone, News};
 
 use crate::Level;
 use kube::Client;
+use seedling_steps::Condition;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::time::Instant;
-
-/// What a wait tells while it lasts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
-    Line(Level, String),
-    Reached(Milestone),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Milestone {
-    /// With its version.
-    ApiUp(String),
-    BootstrapComplete,
-    BootstrapMemberRemoved,
-    Initialized,
-    OperatorsStable,
-}
 
 #[derive(Debug, Error)]
 pub enum WaitError {
@@ -59,6 +45,9 @@ impl WaitError {
     }
 }
 
+/// How often it is looked whether anything has moved.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Counts only while what is seen stays the same.
 struct Deadline {
     no_progress: Duration,
@@ -83,6 +72,25 @@ impl Deadline {
     }
 }
 
+/// Gives up when what is heard of the milestone stays the same for as long as `limit` says; then that is the error.
+async fn patiently(
+    milestone: Milestone,
+    client: &Client,
+    limit: Duration,
+    mut hear: impl FnMut(&str),
+) -> Result<String, String> {
+    let mut last = String::new();
+    let instead = |news: &News| {
+        if last != news.text {
+            last.clone_from(&news.text);
+            hear(&last);
+        }
+        last.clone()
+    };
+    let condition = Condition::new(format!("{milestone:?}"), limit, "").quiet();
+    milestone.wait(client, &condition, LOOK, instead).await.map_err(|unmet| unmet.last_seen)
+}
+
 /// The command that shows who does not come on.
 fn next(dir: &Path) -> String {
     format!("kubectl --kubeconfig={} get nodes,clusteroperators,csr", dir.join("auth/kubeconfig").display())
@@ -93,11 +101,11 @@ pub async fn report_bootstrap_failure(
     client: &Client,
     dir: &Path,
     error: &WaitError,
-    on: &mut impl FnMut(Progress),
+    on: &mut impl FnMut(Level, String),
 ) {
     operators::tell_conditions(client, on).await;
     operators::tell_nodes(client, on).await;
-    let mut line = |level, text: &str| on(Progress::Line(level, text.into()));
+    let mut line = |level, text: &str| on(level, text.into());
     line(Level::Info, "Use the following commands to gather logs from the cluster");
     line(Level::Info, "seedling lab logs bootstrap");
     line(Level::Info, &next(dir));
@@ -112,10 +120,10 @@ pub async fn report_install_failure(
     client: &Client,
     dir: &Path,
     error: &WaitError,
-    on: &mut impl FnMut(Progress),
+    on: &mut impl FnMut(Level, String),
 ) {
     operators::tell_nodes(client, on).await;
-    on(Progress::Line(Level::Info, format!("Look at what makes no progress: {}", next(dir))));
+    on(Level::Info, format!("Look at what makes no progress: {}", next(dir)));
     if let WaitError::Install(_) = error {
         operators::tell_conditions(client, on).await;
         for text in [
@@ -124,10 +132,10 @@ pub async fn report_install_failure(
             "https://docs.openshift.com/container-platform/latest/support/troubleshooting/troubleshooting-installations.html",
             "The 'wait-for install-complete' subcommand can then be used to continue the installation",
         ] {
-            on(Progress::Line(Level::Error, text.into()));
+            on(Level::Error, text.into());
         }
     }
-    on(Progress::Line(Level::Error, error.to_string()));
+    on(Level::Error, error.to_string());
 }
 
 #[cfg(test)]

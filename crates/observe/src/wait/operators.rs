@@ -1,6 +1,5 @@
 //! ClusterOperators: the lines about abnormal ones, and who still progresses.
 
-use super::Progress;
 use crate::Level;
 use jiff::Timestamp;
 use kube::Client;
@@ -53,27 +52,27 @@ pub fn standstill(
     }
 }
 
-pub async fn tell_nodes(client: &Client, on: &mut impl FnMut(Progress)) {
+pub async fn tell_nodes(client: &Client, on: &mut impl FnMut(Level, String)) {
     for node in seedling_cluster::list::<Node>(client, None, "").await.unwrap_or_default() {
         if let Some(why) = not_ready(&node) {
-            on(Progress::Line(Level::Error, format!("Node {} {why}", node.name())));
+            on(Level::Error, format!("Node {} {why}", node.name()));
         }
     }
 }
 
-pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Progress)) {
+pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Level, String)) {
     match seedling_cluster::list::<ClusterOperator>(client, None, "").await {
         Ok(operators) => {
             for operator in operators {
                 let lines = lines(operator.name(), &operator).into_iter();
-                lines.for_each(|(level, text)| on(Progress::Line(level, text)));
+                lines.for_each(|(level, text)| on(level, text));
             }
         }
         Err(e) => {
             let text = format!(
                 "Attempted to gather ClusterOperator status after wait failure: listing ClusterOperator objects: {e}"
             );
-            on(Progress::Line(Level::Error, text));
+            on(Level::Error, text);
         }
     }
 }

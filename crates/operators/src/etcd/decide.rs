@@ -4,7 +4,7 @@
 //! removed who leads, two voters only on the way to three.
 
 use seedling_cluster::etcd::Member;
-use seedling_components::etcd::BOOTSTRAP_MEMBER;
+use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -72,10 +72,6 @@ pub enum Action {
 const ENOUGH: usize = 2;
 /// Voters that stand the loss of one.
 const SAFE: usize = 3;
-
-pub fn peer_url(address: Ipv4Addr) -> String {
-    format!("https://{address}:{}", seedling_types::ports::ETCD_PEER)
-}
 
 impl Step {
     fn lacks(self) -> &'static str {

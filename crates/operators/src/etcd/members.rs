@@ -1,6 +1,6 @@
 //! Looks at etcd's members and does what `decide` says.
 
-use super::decide::{Action, State, Step, decide, peer_url};
+use super::decide::{Action, State, Step, decide};
 use super::masters;
 use crate::patience::{self, Progress};
 use crate::static_pod::Env;
@@ -13,6 +13,7 @@ use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
 use seedling_cluster::lease::Fence;
 use seedling_cluster::operator_status::Cond;
 use seedling_cluster::{ClusterError, apply_status};
+use seedling_components::etcd::peer_url;
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use std::collections::{BTreeMap, BTreeSet};

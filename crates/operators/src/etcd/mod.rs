@@ -2,18 +2,14 @@
 
 mod certificates;
 mod decide;
-mod join;
 mod masters;
 mod members;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod recovery_model;
-pub mod restore;
 #[cfg(test)]
 mod tests;
-
-pub use join::{JoinArgs, join, leave_old_cluster, wait_for_voter};
 
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
@@ -28,7 +24,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tokio::sync::watch;
 
-pub(crate) const NAMES: Names = Names {
+pub const NAMES: Names = Names {
     operator: "etcd",
     namespace: NS_ETCD,
     operator_namespace: NS_ETCD_OPERATOR,

@@ -3,9 +3,9 @@
 //! A look and what is done after it are separate steps: anything may happen between. etcd's own rules are those of its code: a
 //! change needs a majority of voters that run, an addition all of them.
 
-use super::decide::{Action, Master, Removed, State, Step, decide, peer_url};
+use super::decide::{Action, Master, Removed, State, Step, decide};
 use super::tests::{PATIENCE, ip, master, member};
-use seedling_components::etcd::BOOTSTRAP_MEMBER;
+use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use stateright::{Checker, Model, Property};
 use std::collections::BTreeSet;
 use std::time::Duration;

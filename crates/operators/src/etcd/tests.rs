@@ -3,7 +3,7 @@
 use super::decide::*;
 use proptest::prelude::*;
 use seedling_cluster::etcd::Member;
-use seedling_components::etcd::BOOTSTRAP_MEMBER;
+use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use time::OffsetDateTime;
 
-pub(crate) const NAMES: Names = Names {
+pub const NAMES: Names = Names {
     operator: "kube-apiserver",
     namespace: NS_KAS,
     operator_namespace: NS_KAS_OPERATOR,

@@ -10,7 +10,7 @@ use seedling_components::{Place, kube_controller_manager};
 use seedling_types::names::{NS_CONFIG, NS_CONFIG_MANAGED, NS_KCM, NS_KCM_OPERATOR};
 use std::collections::BTreeMap;
 
-pub(crate) const NAMES: Names = Names {
+pub const NAMES: Names = Names {
     operator: "kube-controller-manager",
     namespace: NS_KCM,
     operator_namespace: NS_KCM_OPERATOR,

@@ -9,7 +9,7 @@ use seedling_components::{Place, kube_scheduler};
 use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
 use std::collections::BTreeMap;
 
-pub(crate) const NAMES: Names = Names {
+pub const NAMES: Names = Names {
     operator: "kube-scheduler",
     namespace: NS_SCHEDULER,
     operator_namespace: NS_SCHEDULER_OPERATOR,

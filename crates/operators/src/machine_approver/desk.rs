@@ -5,10 +5,11 @@
 //! what is refused to somebody who asks again and again, only some get a reason, an Event and a line in the log.
 
 use super::judge::{Asked, LONGEST};
-use super::{Known, REFUSED, Verdict, judge};
+use super::{Known, Verdict, judge};
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestStatus};
 use kube::ResourceExt;
 use seedling_api::ObjectMeta;
+use seedling_types::csr::REFUSED;
 use seedling_types::{Admission, Inventory};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Who may have which certificate: pure, and only what the inventory vouches for.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use seedling_types::csr::{CLIENT_SIGNER, SERVING_SIGNER};
 use seedling_types::names::NS_MCO;
 use seedling_types::{Admission, ClusterDomain, Host, Inventory, Role, admission};
 use std::collections::BTreeSet;
@@ -11,9 +12,6 @@ use x509_parser::oid_registry::{
     OID_PKCS9_EXTENSION_REQUEST, OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME,
 };
 use x509_parser::prelude::FromDer;
-
-pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-pub const SERVING_SIGNER: &str = "kubernetes.io/kubelet-serving";
 
 /// A request of a kubelet has some hundred bytes.
 pub(super) const LONGEST: usize = 16 * 1024;

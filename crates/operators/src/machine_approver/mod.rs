@@ -9,7 +9,7 @@ mod health;
 mod judge;
 mod show;
 
-pub use judge::{CLIENT_SIGNER, Known, SERVING_SIGNER, Verdict, judge};
+pub use judge::{Known, Verdict, judge};
 pub use show::{Shown, show};
 
 use crate::admission::{self, AdmissionError};
@@ -22,6 +22,7 @@ use kube::{Client, ResourceExt};
 use seedling_api::{CertificateSigningRequest, Dns, Event, Node, ObjectReference, Secret, named_in};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
+use seedling_types::csr::REFUSED;
 use seedling_types::{Admission, ClusterDomain, Inventory};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -29,8 +30,6 @@ use tokio::sync::watch;
 
 const REASON: &str = "NodeCSRApprove";
 const MESSAGE: &str = "This CSR was approved by the Node CSR Approver (cluster-machine-approver)";
-/// On a request that is left pending: why.
-pub(crate) const REFUSED: &str = "machine-approver.seedling.internal/refused";
 /// Reasons quote what was asked for.
 const LONGEST_REASON: usize = 1000;
 /// After a failed write; the API server may be on its way out.

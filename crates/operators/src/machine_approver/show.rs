@@ -1,9 +1,9 @@
 //! What became of a request, for people and programs (`seedling csr`).
 
 use super::judge::Asked;
-use super::{CLIENT_SIGNER, REFUSED, SERVING_SIGNER};
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use kube::ResourceExt;
+use seedling_types::csr::{CLIENT_SIGNER, REFUSED, SERVING_SIGNER};
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

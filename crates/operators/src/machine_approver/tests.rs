@@ -8,6 +8,7 @@ use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, PublicKeyData, SanType,
 };
 use seedling_types::admission::{Issued, Spent, digest_of};
+use seedling_types::csr::{CLIENT_SIGNER, SERVING_SIGNER};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 

@@ -3,7 +3,7 @@
 use kube::Client;
 use seedling_api::{ConfigMap, Files, Pod};
 use seedling_cluster::follow::{Selection, follow};
-use seedling_cluster::get;
+use seedling_cluster::{get, innermost};
 use seedling_types::names::NS_MCO;
 use seedling_types::{Host, Inventory, ports};
 use std::collections::BTreeMap;
@@ -76,17 +76,8 @@ async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Resu
         .timeout(ANSWER_WITHIN)
         .user_agent("machine-config-operator")
         .build()
-        .map_err(|e| why(&e))?;
+        .map_err(|e| innermost(&e))?;
     let request = client.head(format!("https://{name}:{}/readyz/master", ports::MCS));
-    let response = request.send().await.map_err(|e| why(&e))?;
+    let response = request.send().await.map_err(|e| innermost(&e))?;
     if response.status().as_u16() == 200 { Ok(()) } else { Err(format!("answered {}", response.status())) }
-}
-
-/// The innermost cause says most.
-fn why(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

@@ -5,15 +5,11 @@
 //! `machine-config`, which is available only when every master can hand out the masters' config.
 
 mod answers;
-pub mod bootstrapper;
 mod nodes;
 mod pools;
-pub mod server;
 mod tell;
 
 pub use nodes::label_nodes;
-pub(crate) use server::{Caller, KnowCaller};
-pub use server::{serve_bootstrap, serve_cluster};
 
 use anyhow::Context;
 use kube::Client;

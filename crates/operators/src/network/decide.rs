@@ -1,8 +1,8 @@
 //! What the nodes' reports mean for a ClusterOperator. Pure.
 
-use super::check::{NodeReport, Probed};
 use super::reports::Views;
 use seedling_cluster::operator_status::Cond;
+use seedling_types::node_report::{NodeReport, Probed};
 
 /// Conditions of the ClusterOperator.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,6 @@
 //! In: config.openshift.io Network and Infrastructure `cluster`, the Nodes. Out: flannel and kube-proxy in openshift-network,
 //! ClusterOperator `network`, which is available only when the Service address answered on every node.
 
-pub mod check;
-mod cni;
 pub(crate) mod decide;
 pub(crate) mod part;
 mod reports;
@@ -67,9 +65,9 @@ fn network_status(spec: &NetworkSpec, views: &Views) -> Network {
 
 #[cfg(test)]
 mod tests {
-    use super::check::NodeReport;
     use super::reports::NodeView;
     use super::*;
+    use seedling_types::node_report::NodeReport;
     use serde_json::json;
 
     #[test]

@@ -1,6 +1,5 @@
 //! The common course of the network and DNS operators: read the config, apply the objects, follow the nodes' reports, tell.
 
-use super::check::{NodeReport, Probed};
 use super::decide::decide;
 use super::reports::{Views, follow_reports};
 use anyhow::Context;
@@ -11,6 +10,7 @@ use seedling_api::{DaemonSet, Infrastructure, Meta, Network};
 use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::operator_status::{Report, related_namespace, report, said_available};
 use seedling_cluster::{Cache, ClusterError, apply, apply_status, manifest};
+use seedling_types::node_report::{NodeReport, Probed};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

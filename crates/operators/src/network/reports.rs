@@ -1,9 +1,9 @@
 //! The reports of all nodes, followed.
 
-use super::check::{HOLD, NodeReport};
 use kube::Client;
 use seedling_api::{Conditions, Node};
 use seedling_cluster::follow::{Selection, follow};
+use seedling_types::node_report::{HOLD, NodeReport};
 use seedling_types::ports;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -16,8 +16,6 @@ pub(crate) mod signers;
 mod stuck;
 mod view;
 
-pub use installer::{InstallerArgs, install};
-
 use crate::inventory;
 use crate::patience::{self, Progress};
 use anyhow::{Context as _, Result};

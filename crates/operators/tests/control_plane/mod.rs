@@ -1,12 +1,15 @@
 //! A real etcd, kube-apiserver and, if asked for, a kube-controller-manager that signs, on loopback, from the built release; stopped and
 //! removed when dropped.
 
+mod programs;
+
 use kube::Client;
+use programs::{cache, spawn};
 use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
 use serde_json::{Value, json};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 use std::time::Duration;
 
 pub struct ControlPlane {
@@ -24,25 +27,8 @@ impl Drop for ControlPlane {
     }
 }
 
-fn cache() -> PathBuf {
-    std::env::var_os("SEEDLING_CACHE").unwrap_or_else(|| "/var/cache/seedling".into()).into()
-}
-
-/// The newest build of a program in the cache.
-pub fn program(name: &str) -> PathBuf {
-    let groups = std::fs::read_dir(cache().join("go")).expect("run `seedling release build` first");
-    let found = groups.map(|g| g.unwrap().path().join(name)).filter(|p| p.exists());
-    found.max_by_key(|p| p.metadata().unwrap().modified().unwrap()).expect(name)
-}
-
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-pub fn spawn(dir: &Path, name: &str, arguments: &[String]) -> Child {
-    let log = std::fs::File::create(dir.join(format!("{name}.log"))).unwrap();
-    let mut command = Command::new(program(name));
-    command.args(arguments).current_dir(dir).stdout(Stdio::null()).stderr(log).spawn().unwrap()
 }
 
 impl ControlPlane {

@@ -6,16 +6,17 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use seedling_cluster::admission;
 use seedling_cluster::manifest::{apply, create_if_missing, get};
 use seedling_components::machine_config::*;
 use seedling_components::node::NodeParams;
-use seedling_operators::machine_config::server::{Listen, Source, serve};
-use seedling_operators::{admission, machine_approver, machine_config};
+use seedling_machine_config_server::{Listen, Source, serve};
+use seedling_operators::{machine_approver, machine_config};
 use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::names::{NS_APPROVER, NS_MCO as NS};
 use seedling_types::release::Binary;
-use seedling_types::{ClusterDomain, Inventory, ReleaseInfo};
+use seedling_types::{ClusterDomain, Inventory, ReleaseInfo, csr};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -179,9 +180,8 @@ async fn a_master_joins() {
 
     // The approver: the machine of the inventory, not the stranger.
     let bootstrapper = as_service_account(&plane, NS, "node-bootstrapper").await;
-    ask(&bootstrapper, "good", "system:node:master-0", machine_approver::CLIENT_SIGNER, "client auth", &[])
-        .await;
-    ask(&bootstrapper, "evil", "system:node:evil", machine_approver::CLIENT_SIGNER, "client auth", &[]).await;
+    ask(&bootstrapper, "good", "system:node:master-0", csr::CLIENT_SIGNER, "client auth", &[]).await;
+    ask(&bootstrapper, "evil", "system:node:evil", csr::CLIENT_SIGNER, "client auth", &[]).await;
     let csr = async |name: &str| {
         get(&client, "certificates.k8s.io/v1", "CertificateSigningRequest", None, name)
             .await
@@ -198,7 +198,7 @@ async fn a_master_joins() {
     assert!(csr("evil").await["status"]["conditions"].is_null());
 
     // Another key for the same node: only once the administrator issued anew.
-    let client_signer = machine_approver::CLIENT_SIGNER;
+    let client_signer = csr::CLIENT_SIGNER;
     ask(&bootstrapper, "second", "system:node:master-0", client_signer, "client auth", &[]).await;
     let refused = until("the refusal", async || {
         let shown = machine_approver::show(&serde_json::from_value(csr("second").await).unwrap());
@@ -222,7 +222,7 @@ async fn a_master_joins() {
         &node,
         "serving",
         "system:node:master-0",
-        machine_approver::SERVING_SIGNER,
+        csr::SERVING_SIGNER,
         "server auth",
         &["master-0", "127.0.0.1"],
     )
@@ -285,7 +285,7 @@ async fn a_flood_of_requests_keeps_nobody_waiting() {
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
     tokio::spawn(machine_approver::operate(approver, VERSION.into()));
     let bad = as_user(&plane, "system:node:bad", &["system:nodes", "system:authenticated"]).await;
-    let signer = machine_approver::SERVING_SIGNER;
+    let signer = csr::SERVING_SIGNER;
     for hundred in 0..6 {
         let asked = (0..100).map(async |i| {
             let name = format!("aaa-{hundred}-{i:03}");
@@ -295,7 +295,7 @@ async fn a_flood_of_requests_keeps_nobody_waiting() {
     }
     let bootstrapper = as_service_account(&plane, NS, "node-bootstrapper").await;
     let begun = std::time::Instant::now();
-    let client_signer = machine_approver::CLIENT_SIGNER;
+    let client_signer = csr::CLIENT_SIGNER;
     ask(&bootstrapper, "zzz", "system:node:master-0", client_signer, "client auth", &[]).await;
     until("the honest certificate", async || {
         let csr = get(&client, "certificates.k8s.io/v1", "CertificateSigningRequest", None, "zzz")

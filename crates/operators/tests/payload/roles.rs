@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD};
 use seedling_cluster::lease::lead;
 use seedling_cluster::manifest::{apply_status, delete, list};
 use seedling_components::kube_apiserver::encryption::{KEYS, KEYS_SECRET, Keys};
-use seedling_operators::machine_config::bootstrapper::Tokens;
+use seedling_machine_config_server::bootstrapper::Tokens;
 use seedling_operators::{dns, etcd, kube_apiserver, kube_controller_manager, kube_scheduler, network};
 use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
 use seedling_types::names::*;

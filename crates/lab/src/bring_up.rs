@@ -1,0 +1,147 @@
+//! From machines that are switched on to a cluster that works: each milestone is waited for, told and written down.
+
+use crate::probe::BringUp as Times;
+use crate::{Lab, LabError, NodeStatus, at, probe, status};
+use kube::Client;
+use seedling_machines::Progress;
+use seedling_observe::{Milestone, News};
+use seedling_steps::journal::fold;
+use seedling_steps::{Condition, stage_seconds, write_atomic};
+use seedling_types::Role;
+use seedling_types::node_report::{FIRST_BOOT_FILE, FirstBoot};
+use std::time::{Duration, Instant};
+
+/// When nothing moves for this long the bring-up has failed; a slow machine still moves. Longer than the operators' patience with a
+/// master that does not come.
+const NO_PROGRESS: Duration = Duration::from_secs(600);
+const POLL: Duration = Duration::from_millis(250);
+
+pub struct BringUp<'a> {
+    pub lab: Lab,
+    started: Instant,
+    times: Times,
+    client: Client,
+    say: Progress<'a>,
+}
+
+impl<'a> BringUp<'a> {
+    /// The machines have just been switched on; `started` is when that began.
+    pub fn begin(lab: Lab, started: Instant, client: Client, say: Progress<'a>) -> Result<Self, LabError> {
+        let since = i64::try_from(started.elapsed().as_millis()).unwrap_or_default();
+        let times = Times { started_unix_millis: probe::now() - since, ..Times::default() };
+        let mut bring_up = Self { lab, started, times, client, say };
+        bring_up.reached("machines switched on", "machines switched on")?;
+        Ok(bring_up)
+    }
+
+    /// Written down at once, by the name that chaos and the timeline know; people read `says`.
+    fn reached(&mut self, milestone: &str, says: &str) -> Result<(), LabError> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        (self.say)(&format!("{seconds:7.1}s  {says}"));
+        self.times.milestones.push((milestone.into(), (seconds * 1000.0).round() / 1000.0));
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), LabError> {
+        let path = self.lab.bring_up_file();
+        at(&path, write_atomic(&path, serde_json::to_vec_pretty(&self.times)?, 0o644))
+    }
+
+    /// Until the cluster is installed. The bootstrap machine is switched off on the way.
+    pub async fn grow(&mut self) -> Result<(), LabError> {
+        let masters = self.lab.record.spec.inventory.masters().len();
+        self.wait(Milestone::ApiUp, "the API to answer", "the API answers").await?;
+        self.wait(Milestone::MastersJoined(masters), "all masters to join", "the masters have joined")
+            .await?;
+        self.tell_first_boots();
+        self.wait(Milestone::EtcdOnMasters, "all masters to carry etcd", "etcd runs on the masters").await?;
+        self.wait(Milestone::BootstrapComplete, "bootstrapping to complete", "bootstrapping").await?;
+        let removed = "the bootstrap etcd member to be removed";
+        self.wait(Milestone::BootstrapMemberRemoved, removed, "etcd has left the bootstrap node").await?;
+        if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
+            self.lab.machine(&bootstrap.name)?.cut_off().await?;
+            self.reached("bootstrap node switched off", "bootstrap node switched off")?;
+        }
+        let finished = "all operators to have finished";
+        self.wait(Milestone::Initialized, finished, "all operators have finished").await
+    }
+
+    /// What the machines found out about themselves.
+    fn tell_first_boots(&self) {
+        for machine in self.lab.machines() {
+            let report = std::fs::read(machine.on_disk(FIRST_BOOT_FILE)).ok();
+            let report = report.and_then(|json| serde_json::from_slice::<FirstBoot>(&json).ok());
+            for finding in report.into_iter().flat_map(|r| r.findings) {
+                (self.say)(&format!("warning: {}: {finding}", machine.name));
+            }
+        }
+    }
+
+    /// `says` is for people, when it is reached.
+    async fn wait(&mut self, milestone: Milestone, what: &str, says: &str) -> Result<(), LabError> {
+        // The milestones tell; what the machines are at in between is in `lab status` and `lab journal`.
+        let hint = format!("seedling lab journal --name {}", self.lab.record.spec.name);
+        let condition = Condition::new(what, NO_PROGRESS, hint).quiet();
+        let (lab, mut at_work) = (&self.lab, AtWork::default());
+        let instead = |news: &News| match (milestone, news.text.as_str()) {
+            // An API that does not answer yet fails in many ways, none of which is progress.
+            (Milestone::ApiUp, _) | (_, "") => at_work.look(lab),
+            (_, text) => format!("{} ({text})", at_work.look(lab)),
+        };
+        let met = milestone.wait(&self.client, &condition, POLL, instead).await;
+        match met {
+            Ok(seen) => self.reached(&format!("{what}: {seen}"), &format!("{says}: {seen}")),
+            Err(unmet) => Err(LabError::NotGrown(format!("{unmet}\n{}", chains(&self.lab).await))),
+        }
+    }
+
+    pub fn finish(&mut self) -> Result<(), LabError> {
+        self.times.stages = stage_seconds(&self.lab.bootkube_record());
+        (self.say)("bootkube's stages:");
+        for (stage, seconds) in &self.times.stages {
+            (self.say)(&format!("{seconds:7.1}s  {stage}"));
+        }
+        self.save()?;
+        let (seconds, file) = (self.started.elapsed().as_secs_f64(), self.lab.bring_up_file());
+        (self.say)(&format!("{seconds:7.1}s  the cluster is ready; times are in {}", file.display()));
+        Ok(())
+    }
+}
+
+/// What the machines are at, said anew only when one of them has come further: a step that is tried again and again does not count.
+#[derive(Default)]
+struct AtWork {
+    progress: Vec<(usize, usize)>,
+    says: String,
+}
+
+impl AtWork {
+    fn look(&mut self, lab: &Lab) -> String {
+        let hosts = &lab.record.spec.inventory.hosts;
+        let states: Vec<_> = hosts.iter().map(|h| (&h.name, fold(&lab.journal(&h.name)))).collect();
+        let progress: Vec<_> = states.iter().map(|(_, state)| state.progress()).collect();
+        if self.progress != progress {
+            let open = states.iter().flat_map(|(node, state)| {
+                state.open().map(move |(who, step)| format!("{node}: {who} is at {}", step.name))
+            });
+            self.says = open.collect::<Vec<_>>().join(", ");
+            self.progress = progress;
+        }
+        match self.says.is_empty() {
+            true => "no machine has an open step in its journal".into(),
+            false => self.says.clone(),
+        }
+    }
+}
+
+/// Where each machine's boot stands, for the message of a failed bring-up.
+async fn chains(lab: &Lab) -> String {
+    match status(lab).await {
+        Ok(status) => {
+            let masters = status.nodes.iter().filter(|n| n.role != Role::Worker);
+            let at = |n: &NodeStatus| n.open.iter().map(|o| format!("; {o}")).collect::<String>();
+            masters.map(|n| format!("  {}: {}{}", n.name, n.says, at(n))).collect::<Vec<_>>().join("\n")
+        }
+        Err(e) => e.to_string(),
+    }
+}

@@ -1,0 +1,386 @@
+//! On a master, in etcd's container: wait to be on the member list, wait for the turn to start, write the config, become etcd.
+//! And in the API server's: wait until the member beside it may vote, then become the API server.
+
+use super::restore;
+use anyhow::{Context as _, Result};
+use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
+use seedling_cluster::recovery::{Answer, was_given_up, was_removed};
+use seedling_cluster::wal;
+use seedling_components::{Place, etcd, pod::to_yaml};
+use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for, write_atomic};
+use seedling_types::{paths, ports};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub struct JoinArgs {
+    pub name: String,
+    pub address: Ipv4Addr,
+    /// Everyone who might know the member list.
+    pub peers: Vec<(String, Ipv4Addr)>,
+    /// Directory of the revision's files.
+    pub resources: PathBuf,
+    pub out: PathBuf,
+    /// What to become.
+    pub command: Vec<String>,
+}
+
+const POLL: Duration = Duration::from_millis(200);
+/// Who starts. A member that joins asks every other for its version before it serves itself: two that start together each wait
+/// seven seconds for the other's answer, so they take turns.
+const TURN: &str = "seedling.dev/etcd-start";
+/// A turn not used within this time is over.
+const TURN_SECONDS: i64 = 10;
+
+pub async fn join(args: &JoinArgs) -> Result<()> {
+    let config = |members: &[(String, Ipv4Addr)]| {
+        etcd::config(&args.name, args.address, members, false, Place::Master)
+    };
+    let data = Data(PathBuf::from(paths::ETCD_DATA));
+    let tls = peer_tls(&args.resources, &args.name)?;
+    let journal = Journal::of(Path::new("/"), "etcd-join");
+    let _ = journal.start();
+    carry_out_order(args, &journal).await?;
+    leave_old_cluster(args, &data.0, &journal).await?;
+    if !data.is_there() {
+        // What a first run left that did not come as far as a log.
+        data.remove_unfinished()?;
+        let (id, members) = journal.step("membership", wait_for_membership(args, &tls)).await?;
+        tracing::info!("joining {members:?} as {id:x}");
+        data.belongs_to(id)?;
+        let mut first = config(&members);
+        // Nobody may take it for a member that stays.
+        first["listen-client-urls"] = format!("https://127.0.0.1:{}", ports::ETCD_CLIENT).into();
+        write_atomic(&args.out, to_yaml(&first), 0o600)?;
+        journal.step("data", receive_data(args)).await?;
+    }
+    // A member that ran before knows the others from its own data.
+    let last = config(&[(args.name.clone(), args.address)]);
+    write_atomic(&args.out, to_yaml(&last), 0o600)?;
+    journal.finished(&Ok::<_, anyhow::Error>(()));
+    become_program(&args.command)
+}
+
+/// Data of a member that is one no more, or of a cluster that was given up, is moved aside.
+pub async fn leave_old_cluster(args: &JoinArgs, data: &Path, journal: &Journal) -> Result<()> {
+    let data = Data(data.into());
+    let Some(id) = data.member() else { return Ok(()) };
+    let answers = ask_everybody(args, &peer_tls(&args.resources, &args.name)?).await;
+    let given_up = data.cluster().is_some_and(|cluster| was_given_up(cluster, &answers));
+    if given_up || was_removed(id, &data.known_voters(), &answers) {
+        let why =
+            if given_up { "its cluster was given up and restored without it" } else { "it was removed" };
+        tracing::warn!("member {id:x}: {why}; its data is moved aside, and it joins anew");
+        journal.step("move-aside", async { data.move_aside() }).await?;
+    } else if let Some(answer) = answers.iter().find(|a| a.members.iter().any(|m| m.id == id)) {
+        data.knows(answer)?;
+    }
+    Ok(())
+}
+
+/// A restore that was ordered on this master.
+async fn carry_out_order(args: &JoinArgs, journal: &Journal) -> Result<()> {
+    let member = restore::Member {
+        site: restore::Site(paths::ETCD_DATA.into()),
+        name: args.name.clone(),
+        peer_url: etcd::peer_url(args.address),
+        etcd: args.command.first().context("nothing to start")?.into(),
+        journal: journal.clone(),
+    };
+    let others = async || restore::who_answers(args.peers.iter().filter(|(_, a)| *a != args.address)).await;
+    restore::carry_out(&member, others, |_| Ok(())).await
+}
+
+/// etcd's data directory, and whose it is.
+pub(super) struct Data(pub(super) PathBuf);
+
+impl Data {
+    /// etcd makes the log last and whole.
+    fn is_there(&self) -> bool {
+        self.0.join("member/wal").exists()
+    }
+    fn id_file(&self) -> PathBuf {
+        self.0.join("member-id")
+    }
+    fn member(&self) -> Option<u64> {
+        let id = std::fs::read_to_string(self.id_file()).ok()?;
+        u64::from_str_radix(&id, 16).ok().filter(|_| self.is_there())
+    }
+    fn belongs_to(&self, id: u64) -> Result<()> {
+        Ok(write_atomic(&self.id_file(), format!("{id:x}"), 0o600)?)
+    }
+    fn voters_file(&self) -> PathBuf {
+        self.0.join("voters")
+    }
+    /// Who voted when this member was last on a list.
+    fn known_voters(&self) -> BTreeSet<u64> {
+        ids(&std::fs::read_to_string(self.voters_file()).unwrap_or_default())
+    }
+    fn given_up_file(&self) -> PathBuf {
+        self.0.join("given-up")
+    }
+    /// Clusters that its own stands for since it was restored.
+    pub(super) fn given_up(&self) -> BTreeSet<u64> {
+        ids(&std::fs::read_to_string(self.given_up_file()).unwrap_or_default())
+    }
+    fn knows(&self, answer: &Answer) -> Result<()> {
+        let text = |ids: Vec<u64>| ids.iter().map(|id| format!("{id:x}")).collect::<Vec<_>>().join(" ");
+        let voters = answer.members.iter().filter(|m| !m.learner).map(|m| m.id).collect();
+        write_atomic(&self.voters_file(), text(voters), 0o600)?;
+        Ok(write_atomic(&self.given_up_file(), text(answer.given_up.iter().copied().collect()), 0o600)?)
+    }
+    fn cluster(&self) -> Option<u64> {
+        wal::read_owner(&self.0.join("member/wal")).ok().map(|owner| owner.cluster)
+    }
+    /// Other data is about to take the place of what was there.
+    pub(super) fn changes_owner(&self, id: u64) -> Result<()> {
+        gone(std::fs::remove_file(self.voters_file())).context("cannot forget the voters")?;
+        self.belongs_to(id)
+    }
+    /// Killed on the way, it is called again: the id goes last.
+    fn move_aside(&self) -> Result<()> {
+        move_aside(&self.0.join("member")).context("cannot move old data aside")?;
+        self.forget_owner()
+    }
+    /// Without a log it never agreed to anything, and is not worth the place of data that did.
+    fn remove_unfinished(&self) -> Result<()> {
+        anyhow::ensure!(!self.is_there(), "there is a log");
+        gone(std::fs::remove_dir_all(self.0.join("member"))).context("cannot remove unfinished data")?;
+        self.forget_owner()
+    }
+    fn forget_owner(&self) -> Result<()> {
+        gone(std::fs::remove_file(self.voters_file())).context("cannot forget the voters")?;
+        gone(std::fs::remove_file(self.id_file())).context("cannot forget whose data it was")
+    }
+}
+
+fn ids(text: &str) -> BTreeSet<u64> {
+    text.split_whitespace().filter_map(|id| u64::from_str_radix(id, 16).ok()).collect()
+}
+
+fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Every other member's list that a majority agrees on. Who does not answer may be starting, or cut off.
+async fn ask_everybody(args: &JoinArgs, tls: &EtcdTls) -> Vec<Answer> {
+    let others = args.peers.iter().filter(|(_, address)| *address != args.address);
+    let asked = others.map(|(_, address)| {
+        let endpoint = [format!("https://{address}:{}", ports::ETCD_CLIENT)];
+        tokio::time::timeout(Duration::from_secs(2), async move {
+            let mut etcd = Etcd::connect(&endpoint, tls).await.ok()?;
+            let members = etcd.agreed_members().await.ok()?;
+            let (status, given_up) = (etcd.status().await.ok()?, etcd.given_up().await.ok()?);
+            Some(Answer { from: status.member, cluster: status.cluster, members, given_up })
+        })
+    });
+    let answers = futures::future::join_all(asked).await;
+    answers.into_iter().filter_map(|answer| answer.ok().flatten()).collect()
+}
+
+/// A member that joins proposes its name before it has the leader's snapshot, finds the name in that snapshot, and waits seven
+/// seconds for an answer that has come already. So its first run ends when it has the data; the second is ready at once.
+async fn receive_data(args: &JoinArgs) -> Result<()> {
+    let Some((program, flags)) = args.command.split_first() else { return Ok(()) };
+    let mut child = tokio::process::Command::new(program).args(flags).kill_on_drop(true).spawn()?;
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).build()?;
+    let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
+    let condition = Condition::new(
+        "the leader's data to arrive",
+        Duration::from_secs(600),
+        "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
+    )
+    .on(&args.name);
+    let received = wait_for(&condition, Duration::from_millis(50), async || {
+        let metrics = match http.get(&url).send().await {
+            Ok(response) => response.text().await.unwrap_or_default(),
+            Err(e) => return Probe::Unmet(e.to_string()),
+        };
+        match metrics.lines().find_map(|l| l.strip_prefix("etcd_server_proposals_applied_total ")) {
+            Some("0") | None => Probe::Unmet("nothing applied yet".into()),
+            Some(_) => Probe::Met(()),
+        }
+    });
+    tokio::select! {
+        ended = child.wait() => anyhow::bail!("{program} ended before it had the leader's data: {}", ended?),
+        received = received => received?,
+    }
+    if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM)?;
+    }
+    if tokio::time::timeout(Duration::from_secs(2), child.wait()).await.is_err() {
+        child.kill().await?;
+    }
+    Ok(())
+}
+
+/// This process goes on as that program, with its number and its parent: the runtime sees one process.
+fn become_program(command: &[String]) -> Result<()> {
+    let Some((program, args)) = command.split_first() else { return Ok(()) };
+    let error = std::process::Command::new(program).args(args).exec();
+    Err(error).with_context(|| format!("cannot start {program}"))
+}
+
+pub(super) fn peer_tls(resources: &Path, name: &str) -> Result<EtcdTls> {
+    let certs = resources.join("secrets/etcd-all-certs");
+    tls(&resources.join("configmaps/etcd-ca-bundle/ca-bundle.crt"), &certs.join(format!("etcd-peer-{name}")))
+}
+
+/// The id of this member, and all members.
+async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec<(String, Ipv4Addr)>)> {
+    let peer_http = peer_client(tls)?;
+    let mine = etcd::peer_url(args.address);
+    let condition = Condition::new(
+        format!("{mine} to be on etcd's member list, and its turn to start"),
+        Duration::from_secs(1800),
+        "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
+    )
+    .on(&args.name);
+    let found = wait_for(&condition, POLL, async || {
+        let mut seen = "no member answers".to_string();
+        for (_, address) in args.peers.iter().filter(|(_, a)| *a != args.address) {
+            let endpoint = format!("https://{address}:{}", ports::ETCD_CLIENT);
+            let Ok(mut etcd) = Etcd::connect(&[endpoint], tls).await else { continue };
+            let Ok(members) = etcd.agreed_members().await else { continue };
+            let addresses: Vec<Ipv4Addr> =
+                members.iter().flat_map(|m| &m.peer_urls).filter_map(|u| address_of(u)).collect();
+            let Some(me) = members.iter().find(|m| m.peer_urls.contains(&mine)) else {
+                seen = format!("members {addresses:?}");
+                continue;
+            };
+            if has_run(me) {
+                // What it agreed to went with its data: as the same member it could vote against that.
+                seen = match etcd.say_lost(me.id, &args.name).await {
+                    Ok(()) => format!("member {:x} has lost its data and is to be replaced", me.id),
+                    Err(e) => format!("{e:#}"),
+                };
+                break;
+            }
+            match turn(&mut etcd, &peer_http, args.address).await {
+                Ok(None) => return Probe::Met((me.id, addresses)),
+                Ok(Some(other)) => seen = format!("{other} starts"),
+                Err(e) => seen = format!("{e:#}"),
+            }
+            break;
+        }
+        Probe::Unmet(seen)
+    });
+    let named = |address: Ipv4Addr| {
+        let peer = args.peers.iter().find(|(_, a)| *a == address);
+        (peer.map_or_else(|| address.to_string(), |(name, _)| name.clone()), address)
+    };
+    let (id, addresses) = found.await?;
+    Ok((id, addresses.into_iter().map(named).collect()))
+}
+
+/// etcd makes its log before it tells its name.
+fn has_run(member: &Member) -> bool {
+    !member.name.is_empty()
+}
+
+/// None: it is ours. Otherwise whose it is; a member that answers its peers has used its turn.
+async fn turn(etcd: &mut Etcd, http: &reqwest::Client, me: Ipv4Addr) -> Result<Option<String>> {
+    let me = me.to_string();
+    let holder = match etcd.claim(TURN, &me, None, TURN_SECONDS).await? {
+        Claim::Mine => return Ok(None),
+        Claim::Held(None) => return Ok(Some("somebody".into())),
+        Claim::Held(Some(holder)) => holder,
+    };
+    let url = format!("https://{holder}:{}/version", ports::ETCD_PEER);
+    let serves = holder == me || http.get(url).send().await.is_ok_and(|r| r.status().is_success());
+    if serves && etcd.claim(TURN, &me, Some(&holder), TURN_SECONDS).await? == Claim::Mine {
+        return Ok(None);
+    }
+    Ok(Some(holder))
+}
+
+/// Members answer their peers only.
+fn peer_client(tls: &EtcdTls) -> Result<reqwest::Client> {
+    let identity = reqwest::Identity::from_pem(format!("{}{}", tls.cert, tls.key).as_bytes())?;
+    let ca = reqwest::Certificate::from_pem_bundle(tls.ca.as_bytes())?;
+    let builder = reqwest::Client::builder().identity(identity).tls_certs_only(ca);
+    Ok(builder.timeout(Duration::from_millis(500)).build()?)
+}
+
+/// Runs before a master's API server.
+pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> {
+    let tls = tls(
+        &resources.join("configmaps/etcd-serving-ca/ca-bundle.crt"),
+        &resources.join("secrets/etcd-client/tls"),
+    )?;
+    let endpoint = [format!("https://localhost:{}", ports::ETCD_CLIENT)];
+    let condition = Condition::new(
+        "the etcd member of this node to be a voter",
+        Duration::from_secs(1800),
+        "kubectl -n openshift-etcd get pods -o wide (where the cluster is administered)",
+    )
+    .on(this_node());
+    let journal = Journal::of(Path::new("/"), "etcd-wait");
+    let votes = wait_for(&condition, POLL, async || {
+        let status = match Etcd::connect(&endpoint, &tls).await {
+            Ok(mut etcd) => etcd.status().await,
+            Err(e) => Err(e),
+        };
+        match status {
+            Ok(status) if status.learner => Probe::Unmet("it is a learner".into()),
+            Ok(status) if status.leader == 0 => Probe::Unmet("it knows no leader".into()),
+            Ok(_) => Probe::Met(()),
+            Err(e) => Probe::Unmet(e.to_string()),
+        }
+    });
+    journal.run(journal.step("voter", votes)).await?;
+    become_program(command)
+}
+
+fn this_node() -> String {
+    nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// `pair`: path of certificate and key without their endings.
+fn tls(ca: &Path, pair: &Path) -> Result<EtcdTls> {
+    let read = |path: PathBuf| {
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let with = |ending: &str| PathBuf::from(format!("{}.{ending}", pair.display()));
+    Ok(EtcdTls { ca: read(ca.into())?, cert: read(with("crt"))?, key: read(with("key"))? })
+}
+
+fn address_of(url: &str) -> Option<Ipv4Addr> {
+    url.strip_prefix("https://")?.rsplit_once(':')?.0.parse().ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_counts_from_the_log_on_and_is_kept_when_it_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = Data(dir.path().into());
+        data.remove_unfinished().unwrap();
+        data.belongs_to(0xabc).unwrap();
+        std::fs::create_dir_all(dir.path().join("member/snap")).unwrap();
+        assert!(!data.is_there() && data.member().is_none());
+        std::fs::create_dir_all(dir.path().join("member/wal")).unwrap();
+        assert_eq!(data.member(), Some(0xabc));
+        assert!(data.remove_unfinished().is_err());
+        let member =
+            |id, learner| Member { id, name: String::new(), peer_urls: vec![], client_urls: vec![], learner };
+        let members = vec![member(1, false), member(0xabc, true)];
+        data.knows(&Answer { from: 1, cluster: 8, members, given_up: [7].into() }).unwrap();
+        assert_eq!((data.known_voters(), data.given_up()), (BTreeSet::from([1]), BTreeSet::from([7])));
+        std::fs::write(dir.path().join("member/snap/db"), "acknowledged").unwrap();
+        data.move_aside().unwrap();
+        assert!(!data.is_there() && data.member().is_none() && data.known_voters().is_empty());
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        let left: Vec<_> = left.into_iter().filter(|path| path.is_dir()).collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert_eq!(std::fs::read_to_string(left[0].join("snap/db")).unwrap(), "acknowledged");
+    }
+}

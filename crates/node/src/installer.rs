@@ -1,0 +1,186 @@
+//! The installer: writes one revision's files on this master, the manifest last. The operator makes the pod that runs it.
+
+use anyhow::{Context as _, Result};
+use futures::future::try_join_all;
+use kube::Client;
+use seedling_api::{ConfigMap, Files, Secret};
+use seedling_cluster::{Kind, get};
+use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic, write_atomic_if_changed};
+use seedling_types::paths;
+use serde_json::Value;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const ALLOWED_WITHIN: Duration = Duration::from_secs(20);
+
+pub struct InstallerArgs {
+    pub namespace: String,
+    /// ConfigMap with the manifest.
+    pub pod: String,
+    pub revision: i64,
+    pub configmaps: Vec<String>,
+    pub secrets: Vec<String>,
+    /// Revisions whose files stay on this master; none: all of them.
+    pub keep: Vec<i64>,
+    pub node_name: String,
+    pub node_ip: String,
+}
+
+/// Runs in the installer pod. Killed anywhere, it can run again: the manifest appears only when all it needs is there.
+pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
+    let journal = Journal::of(Path::new("/"), format!("installer/{}", args.pod));
+    let revision = format!("revision-{}", args.revision);
+    let install = async {
+        journal.step(&format!("{revision}/files"), write_files(client, args)).await?;
+        journal.step(&format!("{revision}/manifest"), write_manifest(client, args)).await?;
+        // Nothing depends on it, and the next installer tries again.
+        if let Err(e) = prune(Path::new(paths::STATIC_POD_RESOURCES), args) {
+            tracing::warn!("files of old revisions stay: {e}");
+        }
+        Ok(())
+    };
+    journal.run(journal.step(&revision, install)).await
+}
+
+fn directory(args: &InstallerArgs) -> PathBuf {
+    Path::new(paths::STATIC_POD_RESOURCES).join(format!("{}-{}", args.pod, args.revision))
+}
+
+/// Files of older revisions of this pod that nobody asked to keep.
+fn prune(resources: &Path, args: &InstallerArgs) -> io::Result<()> {
+    for entry in std::fs::read_dir(resources)?.flatten() {
+        if superfluous(&entry.file_name().to_string_lossy(), args) {
+            tracing::info!("{} is of no use any more", entry.path().display());
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn superfluous(directory: &str, args: &InstallerArgs) -> bool {
+    let number =
+        directory.strip_prefix(&args.pod).and_then(|rest| rest.strip_prefix('-')?.parse::<i64>().ok());
+    number.is_some_and(|n| !args.keep.is_empty() && n < args.revision && !args.keep.contains(&n))
+}
+
+/// All at once: one after the other they would wait for twenty answers and for the disk twice as often.
+async fn write_files(client: &Client, args: &InstallerArgs) -> Result<()> {
+    let maps = args.configmaps.iter().map(|name| async move {
+        let files = fetch::<ConfigMap>(client, args, name).await?.data.unwrap_or_default();
+        let files = files.into_iter().map(|(key, text)| (key, text.into_bytes())).collect();
+        write_directory(directory(args).join("configmaps").join(name), files).await
+    });
+    let secrets = args.secrets.iter().map(|name| async move {
+        let files = fetch::<Secret>(client, args, name).await?.data.unwrap_or_default();
+        let files = files.into_iter().map(|(key, bytes)| (key, bytes.0)).collect();
+        write_directory(directory(args).join("secrets").join(name), files).await
+    });
+    futures::try_join!(try_join_all(maps), try_join_all(secrets))?;
+    Ok(())
+}
+
+async fn write_directory(dir: PathBuf, files: Vec<(String, Vec<u8>)>) -> Result<()> {
+    let written = tokio::task::spawn_blocking(move || -> Result<()> {
+        for (key, contents) in files {
+            write_atomic(&dir.join(key), contents, 0o600)?;
+        }
+        Ok(())
+    });
+    written.await?
+}
+
+async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
+    let map = fetch::<ConfigMap>(client, args, &args.pod).await?;
+    let mut pod: Value =
+        serde_saphyr::from_str(map.file("pod.yaml").context("the ConfigMap has no pod.yaml")?)?;
+    substitute(&mut pod, args);
+    let pod = seedling_components::pod::to_yaml(&pod);
+    let file = format!("{}.yaml", args.pod);
+    write_atomic(&directory(args).join(&file), &pod, 0o600)?;
+    let written = write_atomic_if_changed(&Path::new(paths::STATIC_PODS).join(&file), &pod, 0o600)?;
+    tracing::info!(
+        "{file} of revision {} {}",
+        args.revision,
+        if written { "written" } else { "was there already" }
+    );
+    Ok(())
+}
+
+/// The role names this revision since before the pod was made, but an API server may hear of that later than the kubelet of the pod.
+async fn fetch<K: Kind>(client: &Client, args: &InstallerArgs, name: &str) -> Result<K> {
+    let kind = K::kind(&());
+    let name = format!("{name}-{}", args.revision);
+    let hint = format!("kubectl -n {} get role installer -o yaml", args.namespace);
+    let allowed = Condition::within(format!("leave to read {kind} {name}"), ALLOWED_WITHIN, hint);
+    let read = async || match get::<K>(client, Some(&args.namespace), &name).await {
+        Err(e) if e.is_forbidden() => Probe::Unmet(e.to_string()),
+        read => Probe::Met(read),
+    };
+    let found = wait_for(&allowed, Duration::from_millis(100), read).await??;
+    found.with_context(|| format!("{kind} {}/{name} is missing", args.namespace))
+}
+
+/// In the parsed pod, so that a revision stays a string.
+fn substitute(value: &mut Value, args: &InstallerArgs) {
+    match value {
+        Value::String(s) => {
+            let revision = args.revision.to_string();
+            let words = [("REVISION", &revision), ("NODE_NAME", &args.node_name), ("NODE_IP", &args.node_ip)];
+            *s = words.iter().fold(std::mem::take(s), |s, (word, by)| s.replace(word, by));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| substitute(v, args)),
+        Value::Object(fields) => fields.values_mut().for_each(|v| substitute(v, args)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    fn args() -> InstallerArgs {
+        InstallerArgs {
+            namespace: "n".into(),
+            pod: "etcd-pod".into(),
+            revision: 7,
+            configmaps: vec![],
+            secrets: vec![],
+            keep: vec![3, 7],
+            node_name: "master-0".into(),
+            node_ip: "192.168.100.11".into(),
+        }
+    }
+
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "tests")]
+    fn only_this_pods_old_files_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let stays = ["etcd-pod-3", "etcd-pod-7", "etcd-pod-8", "etcd-pod-x", "etcd-certs", "kube-etcd-pod-1"];
+        for name in stays.iter().chain(&["etcd-pod-1", "etcd-pod-6"]) {
+            std::fs::create_dir_all(dir.path().join(name).join("secrets")).unwrap();
+        }
+        let left = || {
+            let names = std::fs::read_dir(dir.path()).unwrap().flatten();
+            names.map(|e| e.file_name().into_string().unwrap()).collect::<BTreeSet<_>>()
+        };
+        prune(dir.path(), &InstallerArgs { keep: vec![], ..args() }).unwrap();
+        assert_eq!(left().len(), 8, "an operator that names none removes none");
+        prune(dir.path(), &args()).unwrap();
+        assert_eq!(left(), stays.map(String::from).into());
+    }
+
+    #[test]
+    fn fills_in_the_node() {
+        let args = args();
+        let mut pod =
+            json!({"labels": {"revision": "REVISION"}, "args": ["etcd-pod-REVISION NODE_NAME NODE_IP"]});
+        substitute(&mut pod, &args);
+        let filled = json!({"labels": {"revision": "7"}, "args": ["etcd-pod-7 master-0 192.168.100.11"]});
+        assert_eq!(pod, filled);
+        let yaml = seedling_components::pod::to_yaml(&pod);
+        assert!(yaml.contains("revision: \"7\"") || yaml.contains("revision: '7'"), "{yaml}");
+    }
+}
