@@ -94,7 +94,7 @@ dist: setup ## a .deb, the payload as one archive, their sums and what they are 
 dist-check: dist ## package and archive on an empty Debian without a network; and everything built twice
 	@scripts/dist-check.sh
 
-docs: build ## the book: its generated pages (commands, fields, stages) anew
+docs: build ## the book: its generated pages (commands, fields, stages, certificates) anew
 	$(BINARY) docs docs
 	@echo "the book is plain Markdown: docs/README.md"
 

@@ -1,10 +1,11 @@
-//! Certificates: each row of the table in `pki` is an asset. A leaf is made of its signer, a bundle of its signers.
+//! Certificates: each row of the installer in the trust table is an asset. A leaf is made of its signer, a bundle of its signers.
 
 use crate::given::Given;
 use crate::graph::{Asset, Found, Id, Parents};
 use crate::store::{Files, one};
 use crate::{CreateError, install_config, shape};
-use seedling_pki::table::{self, Bundle, Cluster, Leaf, Names, Signer, TEN_YEARS};
+use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
+use seedling_pki::trust::{Bundle, Cluster, Leaf, Names, Signer, TEN_YEARS};
 use seedling_pki::{CertKey, KeyAlgorithm, bundle, check_signer};
 
 pub const KEY_PARAMETERS: Id = "tls.SignerKeyParams";
@@ -13,21 +14,21 @@ pub const MACHINE_CONFIG_SERVER: Id = "tls.MCSCertKey";
 
 pub fn assets() -> Vec<Asset> {
     let mut assets = vec![key_parameters()];
-    assets.extend(table::SIGNERS.iter().map(of_signer));
-    assets.extend(table::LEAVES.iter().map(of_leaf));
-    assets.extend(table::BUNDLES.iter().map(of_bundle));
+    assets.extend(SIGNERS.iter().map(of_signer));
+    assets.extend(LEAVES.iter().map(of_leaf));
+    assets.extend(BUNDLES.iter().map(of_bundle));
     assets
 }
 
 /// Certificates with their keys: asset and file name.
 pub fn pairs() -> impl Iterator<Item = (Id, &'static str)> {
-    let leaves = table::LEAVES.iter().map(|leaf| (leaf.asset, leaf.file));
-    table::SIGNERS.iter().map(|signer| (signer.asset, signer.file)).chain(leaves)
+    let leaves = LEAVES.iter().map(|leaf| (leaf.asset, leaf.file));
+    SIGNERS.iter().map(|signer| (signer.asset, signer.file)).chain(leaves)
 }
 
 /// All rows of the table: asset and file name.
 pub fn rows() -> impl Iterator<Item = (Id, &'static str)> {
-    pairs().chain(table::BUNDLES.iter().map(|bundle| (bundle.asset, bundle.file)))
+    pairs().chain(BUNDLES.iter().map(|bundle| (bundle.asset, bundle.file)))
 }
 
 /// The asset that a file of `tls/` belongs to.
@@ -64,7 +65,7 @@ fn of_signer(signer: &'static Signer) -> Asset {
 
 fn of_leaf(leaf: &'static Leaf) -> Asset {
     let of_this_cluster = leaf.names != Names::None || leaf.validity != TEN_YEARS;
-    let mut needs = vec![asset_of(leaf.signer), KEY_PARAMETERS];
+    let mut needs = vec![leaf.signer.asset, KEY_PARAMETERS];
     needs.extend(of_this_cluster.then_some(install_config::ID));
     Asset::new(leaf.asset, &name(leaf.file), &needs, move |p, _| {
         let config = if of_this_cluster { Some(p.config()?) } else { None };
@@ -73,16 +74,17 @@ fn of_leaf(leaf: &'static Leaf) -> Asset {
             domain: &config.domain,
             service_address: config.networks.service_address(1),
             api_vips: &vips,
+            hosts: &[],
         });
-        let signer = pair(p, leaf.signer)?;
+        let signer = pair(p, leaf.signer.file)?;
         Ok(files(leaf.file, leaf.make(&signer, cluster.as_ref(), keys(p)?, p.run().options.now)?))
     })
 }
 
 fn of_bundle(row: &'static Bundle) -> Asset {
-    let needs: Vec<_> = row.signers.iter().map(|file| asset_of(file)).collect();
+    let needs: Vec<_> = row.signers.iter().map(|signer| signer.asset).collect();
     Asset::new(row.asset, &name(row.file), &needs, |p, _| {
-        let cert = |file: &&'static str| p.file(asset_of(file), &format!("tls/{file}.crt"));
+        let cert = |signer: &&Signer| p.file(signer.asset, &format!("tls/{}.crt", signer.file));
         let signers = row.signers.iter().map(cert).collect::<Result<Vec<_>, _>>()?;
         Ok(one(&format!("tls/{}.crt", row.file), &bundle(&signers)))
     })

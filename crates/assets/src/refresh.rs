@@ -6,25 +6,26 @@
 use crate::graph::Id;
 use crate::store::Files;
 use crate::{CreateError, bootstrap, certificates, expiry, kubeconfig};
-use seedling_pki::{CertKey, table, validity};
+use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
+use seedling_pki::validity;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
 pub fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<(), CreateError> {
     let lasting = [certificates::ROOT_CA, certificates::MACHINE_CONFIG_SERVER];
-    for signer in table::SIGNERS.iter().filter(|s| !lasting.contains(&s.asset)) {
+    for signer in SIGNERS.iter().filter(|s| !lasting.contains(&s.asset)) {
         let [cert, key] = ["crt", "key"].map(|end| format!("tls/{}.{end}", signer.file));
         let Some(files) = state.get_mut(&member(signer.asset)) else { continue };
         let (Some(old_cert), Some(old_key)) = (files.get(&cert), files.get(&key)) else { continue };
         let (from, until) = validity(old_cert)?;
         // Half of its life is enough to grow a cluster with.
         if until - now < (until - from) / 2 {
-            let old = CertKey { cert: old_cert.clone(), key: old_key.clone() };
-            files.insert(cert, signer.renew(&old, now)?.cert);
+            let renewed = signer.renew(old_key, now)?;
+            files.insert(cert, renewed.cert);
         }
     }
-    let leaves = table::LEAVES.iter().map(|leaf| leaf.asset).filter(|id| !lasting.contains(id));
-    let bundles = table::BUNDLES.iter().map(|bundle| bundle.asset);
+    let leaves = LEAVES.iter().map(|leaf| leaf.asset).filter(|id| !lasting.contains(id));
+    let bundles = BUNDLES.iter().map(|bundle| bundle.asset);
     let made_of_them =
         kubeconfig::ROWS.iter().map(|row| row.id).chain([bootstrap::BOOTSTRAP, bootstrap::IN_PLACE]);
     for id in leaves.chain(bundles).chain(made_of_them) {

@@ -6,7 +6,8 @@ use common::Assets;
 use proptest::prelude::*;
 use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 use seedling_assets::Target;
-use seedling_pki::table::{self, BUNDLES, LEAVES};
+use seedling_pki::trust::YEAR;
+use seedling_pki::trust::installer::{BUNDLES, LEAVES};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -56,7 +57,7 @@ fn config() -> impl Strategy<Value = String> {
 }
 
 fn bundle() -> String {
-    let spec = seedling_pki::CaSpec { cn: "proxy", ou: None, validity: table::YEAR };
+    let spec = seedling_pki::CaSpec { cn: "proxy", ou: None, validity: YEAR };
     seedling_pki::new_ca(&spec, Default::default(), common::NOW).unwrap().cert
 }
 
@@ -160,7 +161,6 @@ fn chains(assets: &Assets) {
     let state = seedling_assets::state_files(assets.dir.path()).unwrap();
     let pem = |asset: &str, file: &str| state[&format!("*{asset}")][&format!("tls/{file}.crt")].clone();
     let now = UnixTime::since_unix_epoch(Duration::from_secs(common::NOW.unix_timestamp() as u64));
-    let signer = |file: &str| table::SIGNERS.iter().find(|s| s.file == file).unwrap();
     let verify = |leaf: &str, authority: &str, usage| {
         let (leaf, authority) = (
             CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap(),
@@ -171,7 +171,7 @@ fn chains(assets: &Assets) {
         cert.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &[], now, usage, None, None).map(drop)
     };
     for leaf in LEAVES {
-        let authority = pem(signer(leaf.signer).asset, leaf.signer);
+        let authority = pem(leaf.signer.asset, leaf.signer.file);
         let usage = if leaf.usages.contains(&seedling_pki::Usage::Server) {
             KeyUsage::server_auth()
         } else {
@@ -181,7 +181,7 @@ fn chains(assets: &Assets) {
             .unwrap_or_else(|e| panic!("{}: {e}", leaf.file));
     }
     for bundle in BUNDLES {
-        let want: String = bundle.signers.iter().map(|file| pem(signer(file).asset, file)).collect();
+        let want: String = bundle.signers.iter().map(|signer| pem(signer.asset, signer.file)).collect();
         assert_eq!(pem(bundle.asset, bundle.file), want, "{}", bundle.file);
     }
     // Machines trust the server that their pointer config leads them to.

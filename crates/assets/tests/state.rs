@@ -5,7 +5,7 @@ mod common;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use common::{Assets, HOSTS, SEED, data};
 use seedling_assets::{Target, state_files};
-use seedling_pki::table;
+use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
 use serde_json::{Map, Value, json};
 use std::fs;
 
@@ -29,10 +29,10 @@ use Kind::{Bytes, File, Files, Object, Text};
 /// From upstream's sources: `pkg/asset/**`, the exported fields of each asset's type.
 fn fields(asset: &str) -> Option<Vec<(&'static str, Kind)>> {
     let has = |mut names: Box<dyn Iterator<Item = &'static str>>| names.any(|name| name == asset);
-    if has(Box::new(table::BUNDLES.iter().map(|b| b.asset))) {
+    if has(Box::new(BUNDLES.iter().map(|b| b.asset))) {
         return Some(vec![("BundleRaw", Bytes), ("FileList", Files)]);
     }
-    if has(Box::new(table::SIGNERS.iter().map(|s| s.asset).chain(table::LEAVES.iter().map(|l| l.asset)))) {
+    if has(Box::new(SIGNERS.iter().map(|s| s.asset).chain(LEAVES.iter().map(|l| l.asset)))) {
         return Some(vec![("CertRaw", Bytes), ("KeyRaw", Bytes), ("FileList", Files)]);
     }
     let machines = [

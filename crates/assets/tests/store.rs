@@ -439,7 +439,7 @@ fn own_signers_are_used_when_asked_for_and_stay() {
 
 /// Signers of another cluster.
 fn table() -> std::collections::BTreeMap<&'static str, seedling_pki::CertKey> {
-    let signers = seedling_pki::table::SIGNERS.iter();
+    let signers = seedling_pki::trust::installer::SIGNERS.iter();
     signers.map(|signer| (signer.file, signer.make(Default::default(), common::NOW).unwrap())).collect()
 }
 

@@ -4,6 +4,7 @@
 
 use seedling_assets::{Options, Target, create};
 use seedling_bootkube::{Context, PLAN, Step};
+use seedling_pki::trust;
 use seedling_steps::Stage;
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 use serde_json::{Value, json};
@@ -245,14 +246,52 @@ async fn stages_read_and_write_what_they_declare() {
     let mut wrong = Vec::new();
     for step in PLAN.iter().filter(|step| !NEEDS_A_CLUSTER.contains(&step.stage.name)) {
         wrong.extend(check(step, &node).await.iter().map(|what| format!("{} {what}", step.stage.name)));
-        for (path, contents) in run(step, &node).await.unwrap() {
-            match contents {
-                Some(contents) => drop(node.insert(path, contents)),
-                None => drop(node.remove(&path)),
-            }
-        }
+        run_on(&mut node, step).await;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+async fn run_on(node: &mut Tree, step: &Step) {
+    for (path, contents) in run(step, node).await.unwrap() {
+        match contents {
+            Some(contents) => drop(node.insert(path, contents)),
+            None => drop(node.remove(&path)),
+        }
+    }
+}
+
+/// What the installer and bootkube make for a running cluster is handed to it, and nothing else is.
+#[tokio::test]
+async fn pairs_and_bundles_of_the_trust_table_are_handed_over() {
+    let mut node = bootstrap_node();
+    for step in PLAN.iter().filter(|step| !NEEDS_A_CLUSTER.contains(&step.stage.name)) {
+        run_on(&mut node, step).await;
+    }
+    let manifests = node.iter().filter(|(path, _)| path.starts_with("/opt/openshift/manifests/"));
+    let objects: Vec<Value> = manifests.filter_map(|(_, text)| serde_saphyr::from_str(text).ok()).collect();
+    let name = |object: &Value| {
+        let part = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_string();
+        format!("{}/{}", part("namespace"), part("name"))
+    };
+    let names = |of: &dyn Fn(&Value) -> bool| {
+        objects.iter().filter(|object| of(object)).map(name).collect::<BTreeSet<_>>()
+    };
+    let (secrets, maps) = (names(&|o| o["kind"] == "Secret"), names(&|o| o["kind"] == "ConfigMap"));
+    let mut pairs = BTreeSet::new();
+    for part in &trust::TABLE {
+        let owned = part.signers.iter().map(|row| row.owned).chain(part.leaves.iter().map(|row| row.owned));
+        for owned in owned.filter(|owned| owned.is_kept()) {
+            let name = format!("{}/{}", owned.namespace, owned.secret);
+            assert_eq!(secrets.contains(&name), part.made_by != "operator", "{name}");
+            pairs.insert(name);
+        }
+        for bundle in part.bundles.iter().filter(|bundle| !bundle.configmap.is_empty()) {
+            let name = format!("{}/{}", bundle.namespace, bundle.configmap);
+            assert_eq!(maps.contains(&name), part.made_by != "operator", "{name}");
+        }
+    }
+    let tls = names(&|o| o["type"] == "kubernetes.io/tls");
+    assert!(tls.is_subset(&pairs), "{:?}", tls.difference(&pairs));
 }
 
 /// The check sees what it is for.

@@ -183,19 +183,6 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
     Ok(pod.manifest())
 }
 
-/// Names in every member's serving and peer certificate.
-pub fn certificate_names(address: Ipv4Addr) -> (Vec<String>, Vec<std::net::IpAddr>) {
-    let dns = [
-        "localhost",
-        "etcd.kube-system.svc",
-        "etcd.kube-system.svc.cluster.local",
-        "etcd.openshift-etcd.svc",
-        "etcd.openshift-etcd.svc.cluster.local",
-    ];
-    let ips = [Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into(), address.into()];
-    (dns.map(String::from).into(), ips.into())
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {

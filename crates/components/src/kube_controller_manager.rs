@@ -69,11 +69,3 @@ pub fn pod(
 ) -> Result<Value, MissingComponent> {
     Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(config, place, kubelet), place))
 }
-
-/// (ConfigMaps, Secrets) of a revision.
-pub fn master_resources() -> (Vec<&'static str>, Vec<&'static str>) {
-    (
-        vec!["serviceaccount-ca"],
-        vec!["controller-manager-kubeconfig", "csr-signer", "service-account-private-key"],
-    )
-}

@@ -39,8 +39,3 @@ const CONTROLLER: Controller = Controller {
 pub fn pod(release: &ReleaseInfo, place: Place) -> Result<Value, MissingComponent> {
     Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(place), place))
 }
-
-/// (ConfigMaps, Secrets) of a revision.
-pub fn master_resources() -> (Vec<&'static str>, Vec<&'static str>) {
-    (vec![], vec!["scheduler-kubeconfig"])
-}

@@ -9,11 +9,12 @@ use programs::{program, spawn};
 use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_cluster::recovery::Tail;
 use seedling_cluster::wal;
-use seedling_components::etcd::certificate_names;
 use seedling_node::etcd::restore::{Member, Order, Site, Step, backup, carry_out};
 use seedling_node::etcd::{JoinArgs, leave_old_cluster};
-use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
+use seedling_pki::KeyAlgorithm;
+use seedling_pki::trust::{Cluster, ETCD_MEMBERS, ETCD_SIGNER};
 use seedling_steps::Journal;
+use seedling_types::{ClusterDomain, Host, Role};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,34 +54,32 @@ impl Masters {
         let dir = tempfile::tempdir().unwrap();
         let now = time::OffsetDateTime::now_utc();
         let validity = time::Duration::days(1);
-        let ca = CaSpec { cn: "etcd-signer", ou: None, validity };
-        let ca = new_ca(&ca, KeyAlgorithm::EcdsaP256, now).unwrap();
+        let ca = ETCD_SIGNER.make(KeyAlgorithm::default(), now).unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join("resources").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
         write("configmaps/etcd-ca-bundle/ca-bundle.crt", &ca.cert);
-        let mut tls = None;
-        for (n, name) in NAMES.iter().enumerate() {
-            let (dns, ips) = certificate_names(address(network, n));
-            let usages = &[Usage::Server, Usage::Client];
-            let spec = LeafSpec {
-                cn: name,
-                organizations: vec![],
-                usages,
-                dns,
-                ips,
-                validity,
-                append_parent: true,
-                key_usage: true,
-            };
-            let pair = issue(&ca, &spec, KeyAlgorithm::EcdsaP256, now).unwrap();
-            write(&format!("secrets/etcd-all-certs/etcd-peer-{name}.crt"), &pair.cert);
-            write(&format!("secrets/etcd-all-certs/etcd-peer-{name}.key"), &pair.key);
-            tls = Some(EtcdTls { ca: ca.cert.clone(), cert: pair.cert, key: pair.key });
-        }
-        Self { network, tls: tls.unwrap(), dir, running: vec![] }
+        let host = |(n, name): (usize, &&str)| Host {
+            name: name.to_string(),
+            role: Role::Master,
+            mac: String::new(),
+            address: address(network, n),
+        };
+        let (hosts, domain) =
+            (NAMES.iter().enumerate().map(host).collect::<Vec<_>>(), ClusterDomain("ocp4".into()));
+        let cluster = Cluster {
+            domain: &domain,
+            service_address: [172, 30, 0, 1].into(),
+            api_vips: &[],
+            hosts: &hosts,
+        };
+        let files = ETCD_MEMBERS.make_files(&ca, &cluster, validity, now).unwrap();
+        files.iter().for_each(|(file, text)| write(&format!("secrets/etcd-all-certs/{file}"), text));
+        let [cert, key] = ["crt", "key"].map(|end| files[&format!("etcd-peer-master-2.{end}")].clone());
+        let tls = EtcdTls { ca: ca.cert.clone(), cert, key };
+        Self { network, tls, dir, running: vec![] }
     }
 
     fn address(&self, n: usize) -> Ipv4Addr {

@@ -1,76 +1,16 @@
-//! Every key pair that a running cluster keeps: who renews it, or why nobody does.
+//! The key pairs that a running cluster keeps, as they are: when each ends, and from when on it is renewed.
 
 use crate::static_pod::certificates::ISSUED;
 use anyhow::Result;
 use kube::Client;
 use seedling_api::{Files, Meta, Secret};
 use seedling_cluster::get;
+use seedling_pki::trust::{self, Owned, Renewal};
 use seedling_pki::{Life, Policy, life};
-use seedling_types::names::*;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
-    Leaf,
-    /// Trusted everywhere before it signs.
-    Signer,
-    /// Nobody renews it; the reason.
-    Never(&'static str),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owned {
-    pub namespace: &'static str,
-    pub secret: &'static str,
-    /// ClusterOperator; empty where nobody renews it.
-    pub operator: &'static str,
-    pub renewal: Renewal,
-}
-
-const IN_KUBECONFIGS: Renewal = Renewal::Never(
-    "ten years: nodes' and people's kubeconfigs trust it, and only their owners can change them",
-);
-const IN_NODES: Renewal = Renewal::Never("ten years: a file on every node trusts it");
-const IN_POINTERS: Renewal = Renewal::Never("ten years, as the root CA in every machine's pointer config");
-const UNUSED: Renewal = Renewal::Never("a day: nothing that it signed is in use");
-
-const fn row(
-    namespace: &'static str,
-    secret: &'static str,
-    operator: &'static str,
-    renewal: Renewal,
-) -> Owned {
-    Owned { namespace, secret, operator, renewal }
-}
-
-const KAS: &str = "kube-apiserver";
-const KCM: &str = "kube-controller-manager";
-
-pub const OWNED: &[Owned] = &[
-    row(NS_ETCD, "etcd-signer", "etcd", Renewal::Signer),
-    row(NS_ETCD, "etcd-all-certs", "etcd", Renewal::Leaf),
-    row(NS_ETCD, "etcd-client", "etcd", Renewal::Leaf),
-    row(NS_KAS, "localhost-serving-cert-certkey", KAS, Renewal::Leaf),
-    row(NS_KAS, "service-network-serving-certkey", KAS, Renewal::Leaf),
-    row(NS_KAS, "external-loadbalancer-serving-certkey", KAS, Renewal::Leaf),
-    row(NS_KAS, "internal-loadbalancer-serving-certkey", KAS, Renewal::Leaf),
-    row(NS_KAS, "kubelet-client", KAS, Renewal::Leaf),
-    row(NS_KAS, "aggregator-client", KAS, Renewal::Leaf),
-    row(NS_KAS_OPERATOR, "aggregator-client-signer", KAS, Renewal::Signer),
-    row(NS_KAS_OPERATOR, "kube-control-plane-signer", KAS, Renewal::Signer),
-    row(NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer", "", IN_NODES),
-    row(NS_KAS_OPERATOR, "loadbalancer-serving-signer", "", IN_KUBECONFIGS),
-    row(NS_KAS_OPERATOR, "localhost-serving-signer", "", IN_KUBECONFIGS),
-    row(NS_KAS_OPERATOR, "service-network-serving-signer", "", IN_KUBECONFIGS),
-    row(NS_KCM_OPERATOR, "csr-signer", KCM, Renewal::Signer),
-    row(NS_KCM_OPERATOR, "csr-signer-signer", "", UNUSED),
-    row(NS_CONFIG_MANAGED, "kube-controller-manager-client-cert-key", KAS, Renewal::Leaf),
-    row(NS_CONFIG_MANAGED, "kube-scheduler-client-cert-key", KAS, Renewal::Leaf),
-    row(NS_MCO, "machine-config-server-tls", "", IN_POINTERS),
-];
-
-/// A Secret of the list as it is.
+/// A Secret of the trust table as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub owned: Owned,
@@ -86,7 +26,7 @@ impl Kept {
     /// From when on its operator makes it anew.
     pub fn renewed_from(&self, policy: &Policy) -> Option<OffsetDateTime> {
         match self.owned.renewal {
-            Renewal::Leaf => Some(self.life.ends - policy.renew_before),
+            Renewal::Leaf | Renewal::LongLeaf => Some(self.life.ends - policy.renew_before),
             Renewal::Signer => Some(self.life.ends - policy.renew_before * 2),
             Renewal::Never(_) => None,
         }
@@ -101,9 +41,9 @@ impl Kept {
 /// All that are there.
 pub async fn list(client: &Client) -> Result<Vec<Kept>> {
     let mut found = Vec::new();
-    for owned in OWNED {
+    for owned in trust::owned() {
         let secret = get::<Secret>(client, Some(owned.namespace), owned.secret).await?;
-        found.extend(secret.and_then(|secret| kept(*owned, &secret)));
+        found.extend(secret.and_then(|secret| kept(owned, &secret)));
     }
     Ok(found)
 }
@@ -122,11 +62,16 @@ fn kept(owned: Owned, secret: &Secret) -> Option<Kept> {
 }
 
 #[cfg(test)]
+#[path = "mounted_tests.rs"]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod mounted;
+#[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
     use seedling_api::secret;
     use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
+    use seedling_types::names::NS_ETCD;
     use time::Duration;
 
     const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
@@ -139,7 +84,7 @@ mod tests {
     #[test]
     fn the_first_end_counts_and_a_signer_is_done_when_nothing_waits() {
         let (long, short) = (ca(900), ca(300));
-        let of = |secret: &str| *OWNED.iter().find(|o| o.secret == secret).unwrap();
+        let of = |secret: &str| trust::owned().find(|o| o.secret == secret).unwrap();
         let mut all = secret(NS_ETCD, "x", "Opaque", [("a.crt", &*long), ("b.crt", &*short), ("b.key", "")]);
         let seen = kept(of("etcd-all-certs"), &all).unwrap();
         assert_eq!((seen.certificates, seen.life.ends), (2, NOW + Duration::days(300)));

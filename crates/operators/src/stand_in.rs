@@ -3,11 +3,13 @@
 
 use crate::static_pod::{Desired, Env, Names, certificates, policy, revision, signers};
 use crate::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use futures::future::BoxFuture;
 use kube::Client;
+use seedling_pki::trust::{
+    AGGREGATOR_SIGNER, CONTROL_PLANE_SIGNER, CSR_CA, CSR_SIGNER, INTERNAL_API_SERVING,
+};
 use seedling_pki::{CertKey, issue_to_node, not_after};
-use seedling_types::names::NS_KAS;
 use time::{Duration, OffsetDateTime};
 
 /// A static pod of a master, and how its files are made.
@@ -50,14 +52,14 @@ impl Operand {
 pub async fn replace_ended_signers(client: &Client, told: impl Fn(&str)) -> Result<()> {
     let env = Env::load(client.clone(), &kube_apiserver::NAMES).await?;
     let (policy, _) = policy::read(&env.cache).await?;
-    for signer in [&signers::CSR, &signers::CONTROL_PLANE, &signers::AGGREGATOR] {
+    for signer in [&CSR_SIGNER, &CONTROL_PLANE_SIGNER, &AGGREGATOR_SIGNER] {
         if signers::replace_ended(&env, signer, &policy).await? {
-            told(signer.name());
+            told(signer.owned.secret);
         }
     }
     // Whom the API servers believe comes from this bundle, which the controllers' operator would have published.
-    let csr = signers::read(&env.cache, &signers::CSR).await?;
-    signers::publish(&env.cache, signers::CSR_BUNDLE, &csr.certs()).await?;
+    let csr = signers::read(&env.cache, &CSR_SIGNER).await?;
+    signers::publish(&env.cache, &CSR_CA, &csr.certs()).await?;
     // Its Secrets only: its members run with what they have.
     etcd::desired(&Env::load(client.clone(), &etcd::NAMES).await?).await.map(drop)
 }
@@ -77,14 +79,11 @@ impl KubeletSigner {
     pub async fn load(client: &Client) -> Result<(Self, CertKey)> {
         let Env { cache, .. } = Env::load(client.clone(), &kube_apiserver::NAMES).await?;
         let signer = Self {
-            signs: signers::read(&cache, &signers::CSR).await?.signs,
+            signs: signers::read(&cache, &CSR_SIGNER).await?.signs,
             authorities: signers::of_kubelets(&cache).await?,
             life: policy::read(&cache).await?.0.kubelet,
         };
-        let serving = "internal-loadbalancer-serving-certkey";
-        let pair = certificates::required_secret(&cache, NS_KAS, serving).await?;
-        let pair = certificates::pair(&pair, "tls").with_context(|| format!("{serving} is no key pair"))?;
-        Ok((signer, pair))
+        Ok((signer, certificates::kept_pair(&cache, &INTERNAL_API_SERVING.owned).await?))
     }
 
     pub fn issue(&self, node: &str, request: &str, now: OffsetDateTime) -> Result<String> {

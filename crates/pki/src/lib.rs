@@ -1,7 +1,7 @@
 //! Keys and certificates of a cluster.
 //!
 //! In: a specification (name, organisations, usages, names, validity), a signer and the time. Out: PEM. No file, no clock
-//! and no other randomness than keys and serial numbers; [`table`] lists what the installer makes.
+//! and no other randomness than keys and serial numbers; [`trust`] lists every key pair of a cluster.
 
 mod certificate;
 mod inspect;
@@ -9,7 +9,7 @@ mod key;
 mod policy;
 mod rejoin;
 mod rsa;
-pub mod table;
+pub mod trust;
 
 pub use certificate::{
     CaSpec, CertKey, LAG, LeafSpec, Usage, blocks, bundle, holds, issue, life, new_backdated_ca, new_ca,

@@ -14,7 +14,7 @@ use crate::{
 };
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
-use seedling_pki::table;
+use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
 use seedling_types::{ReleaseInfo, paths};
 use std::net::IpAddr;
 
@@ -135,9 +135,9 @@ fn manifests(made: &Parents) -> Result<Files, CreateError> {
 fn tls<'a>(made: &Parents<'a>) -> Result<Vec<(&'a String, &'a String)>, CreateError> {
     // Of root-ca only the certificate goes along.
     let here = |id: &Id| *id != certificates::ROOT_CA && !ELSEWHERE.contains(id);
-    let signers = table::SIGNERS.iter().map(|s| s.asset).filter(here);
-    let leaves = table::LEAVES.iter().map(|l| l.asset).filter(here);
-    let bundles = table::BUNDLES.iter().map(|b| b.asset);
+    let signers = SIGNERS.iter().map(|s| s.asset).filter(here);
+    let leaves = LEAVES.iter().map(|l| l.asset).filter(here);
+    let bundles = BUNDLES.iter().map(|b| b.asset);
     let pairs = [keys::SERVICE_ACCOUNT, keys::BOUND_SERVICE_ACCOUNT];
     let mut files = Vec::new();
     for id in bundles.chain(signers).chain(leaves).chain(pairs) {

@@ -8,7 +8,7 @@ use crate::{
     release, roles,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use seedling_pki::table;
+use seedling_pki::trust::installer::BUNDLES;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn member(id: &str, files: &Files, hash: Option<&String>) -> Value {
             _ => json!({"File": one()}),
         };
     }
-    if table::BUNDLES.iter().any(|bundle| bundle.asset == id) {
+    if BUNDLES.iter().any(|bundle| bundle.asset == id) {
         return json!({"BundleRaw": ending(".crt"), "FileList": list()});
     }
     // What upstream has no type for is a member of ours, as all of these.

@@ -3,11 +3,11 @@
 use super::{config_map, namespace};
 use crate::{Context, Outcome};
 use anyhow::Result;
-use seedling_pki::table::TEN_YEARS;
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LAG, bundle, new_backdated_ca, not_after, renew_ca};
+use seedling_pki::trust::{self, CLIENT_CA, CSR_SIGNER, KUBELET_SERVING_CA, TO_KUBELET_SIGNER};
+use seedling_pki::{CertKey, KeyAlgorithm, bundle, not_after};
 use seedling_steps::Stage;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_CONFIG_MANAGED};
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
 pub const STAGE: Stage = Stage {
     name: "config-bootstrap",
@@ -30,9 +30,9 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     to_kubelet_signer(c)?;
     let client_ca = c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")? + &signer.cert;
     let kubelet_ca = bundle(&[&c.read("tls/kubelet-serving-ca-bundle.crt")?, &signer.cert]);
-    let server_ca = c.read("tls/kube-apiserver-complete-server-ca-bundle.crt")?;
-    c.write(&c.dir("tls/client-ca-bundle.crt"), &client_ca, 0o600)?;
-    c.write(&c.dir("tls/kubelet-serving-ca-all.crt"), &kubelet_ca, 0o600)?;
+    for (row, contents) in [(&CLIENT_CA, client_ca), (&KUBELET_SERVING_CA, kubelet_ca)] {
+        c.write(&c.dir(&format!("tls/{}.crt", row.file)), contents, 0o600)?;
+    }
 
     for name in [NS_CONFIG, NS_CONFIG_MANAGED] {
         c.manifest(&format!("00_config-namespace-{name}.yaml"), &namespace(name))?;
@@ -41,51 +41,39 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     c.manifest("config-inventory.yaml", &inventory)?;
     let release = serde_json::to_string(&c.release)?;
     c.manifest("config-release.yaml", &config_map(NS_CONFIG, "release", &[("release.json", &release)]))?;
-    let admin_ca = c.read("tls/admin-kubeconfig-ca-bundle.crt")?;
-    let maps = [
-        (NS_CONFIG, "admin-kubeconfig-client-ca", &admin_ca),
-        (NS_CONFIG_MANAGED, "kube-apiserver-client-ca", &client_ca),
-        (NS_CONFIG_MANAGED, "kubelet-serving-ca", &kubelet_ca),
-        (NS_CONFIG_MANAGED, "kube-apiserver-server-ca", &server_ca),
-        (NS_CONFIG_MANAGED, "csr-controller-ca", &kubelet_ca),
-    ];
-    for (namespace, name, ca) in maps {
-        c.manifest(&format!("config-{name}.yaml"), &config_map(namespace, name, &[("ca-bundle.crt", ca)]))?;
+    let shared = [NS_CONFIG, NS_CONFIG_MANAGED];
+    for row in trust::bundles().filter(|row| shared.contains(&row.namespace) && !row.file.is_empty()) {
+        let ca = c.read(&format!("tls/{}.crt", row.file))?;
+        let object = config_map(row.namespace, row.configmap, &[("ca-bundle.crt", &ca)]);
+        c.manifest(&format!("config-{}.yaml", row.configmap), &object)?;
     }
     Ok(Outcome::Done)
 }
 
-/// Every node is given a file of whom its kubelet trusts as its client, and the installer's signer in it lives a year. The same
-/// signer, with the same key, for as long as the other signers of a cluster: the file need not change.
+/// The user may have brought one that lives long enough.
 fn to_kubelet_signer(c: &Context) -> Result<()> {
-    const FILE: &str = "tls/kubelet-client-signer.crt";
-    if c.read(FILE).is_ok() {
+    const ROW: trust::Signer = TO_KUBELET_SIGNER;
+    let file = format!("tls/{}.crt", ROW.file);
+    if c.read(&file).is_ok() {
         return Ok(());
     }
-    let given = c.read("tls/kube-apiserver-to-kubelet-signer.crt")?;
+    let given = c.read(&format!("tls/{}.crt", ROW.key_file))?;
     let now = OffsetDateTime::now_utc();
-    let long = match not_after(&given)? - now < TEN_YEARS {
-        true => {
-            let spec = CaSpec {
-                cn: "kube-apiserver-to-kubelet-signer",
-                ou: Some("openshift"),
-                validity: TEN_YEARS + LAG,
-            };
-            renew_ca(&spec, &c.read("tls/kube-apiserver-to-kubelet-signer.key")?, now - LAG)?.cert
-        }
+    let long = match not_after(&given)? - now < ROW.validity {
+        true => ROW.renew(&c.read(&format!("tls/{}.key", ROW.key_file))?, now)?.cert,
         false => given,
     };
-    c.write(&c.dir(FILE), long, 0o600)
+    c.write(&c.dir(&file), long, 0o600)
 }
 
 /// Made once; a run that was killed after writing the key keeps it.
 fn csr_signer(c: &Context) -> Result<CertKey> {
-    if let (Ok(cert), Ok(key)) = (c.read("tls/csr-signer.crt"), c.read("tls/csr-signer.key")) {
+    let [cert_file, key_file] = ["crt", "key"].map(|end| format!("tls/{}.{end}", CSR_SIGNER.file));
+    if let (Ok(cert), Ok(key)) = (c.read(&cert_file), c.read(&key_file)) {
         return Ok(CertKey { cert, key });
     }
-    let spec = CaSpec { cn: "kube-csr-signer", ou: Some("openshift"), validity: Duration::days(5 * 365) };
-    let signer = new_backdated_ca(&spec, KeyAlgorithm::default(), OffsetDateTime::now_utc())?;
-    c.write(&c.dir("tls/csr-signer.key"), &signer.key, 0o600)?;
-    c.write(&c.dir("tls/csr-signer.crt"), &signer.cert, 0o600)?;
+    let signer = CSR_SIGNER.make(KeyAlgorithm::default(), OffsetDateTime::now_utc())?;
+    c.write(&c.dir(&key_file), &signer.key, 0o600)?;
+    c.write(&c.dir(&cert_file), &signer.cert, 0o600)?;
     Ok(signer)
 }

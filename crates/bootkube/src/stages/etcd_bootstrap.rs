@@ -4,13 +4,14 @@ use super::{config_map, namespace, secret, tls_secret};
 use crate::{Context, Outcome};
 use anyhow::{Context as _, Result};
 use seedling_components::{Place, etcd, pod::to_yaml};
-use seedling_pki::{CaSpec, CertKey, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
+use seedling_pki::trust::{Cluster, ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER};
+use seedling_pki::{CertKey, KeyAlgorithm};
 use seedling_steps::Stage;
 use seedling_types::names::NS_ETCD;
-use seedling_types::{Role, ports};
+use seedling_types::ports;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 use tokio::process::Command;
 
 pub const STAGE: Stage = Stage {
@@ -34,9 +35,6 @@ pub const STAGE: Stage = Stage {
     check: "the kubelet starts etcd-bootstrap-member",
 };
 
-/// Signers and leaves alike, as upstream's operator makes them.
-const VALIDITY: Duration = Duration::days(5 * 365);
-
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering etcd manifests...");
     let certs = Certificates::load_or_make(c)?;
@@ -46,8 +44,9 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         c.write(&resources.join("etcd-all-certs").join(name), contents, 0o600)?;
     }
     c.write(&c.dir("tls/etcd-ca-bundle.crt"), &certs.signer.cert, 0o600)?;
-    c.write(&c.dir("tls/etcd-client.crt"), &certs.client.cert, 0o600)?;
-    c.write(&c.dir("tls/etcd-client.key"), &certs.client.key, 0o600)?;
+    for (name, contents) in &certs.client {
+        c.write(&c.dir("tls").join(name.replace("tls", ETCD_CLIENT.file)), contents, 0o600)?;
+    }
     manifests(c, &certs)?;
 
     write_config(c, &config(c)?)?;
@@ -84,8 +83,9 @@ pub async fn stop() -> std::io::Result<()> {
 
 struct Certificates {
     signer: CertKey,
-    client: CertKey,
-    /// File name → contents: peer and serving pairs of every member there will be.
+    /// File name → contents.
+    client: BTreeMap<String, String>,
+    /// Of every member that there will be.
     all: BTreeMap<String, String>,
 }
 
@@ -97,44 +97,20 @@ impl Certificates {
         let signer = match std::fs::read(&state) {
             Ok(bytes) => serde_json::from_slice(&bytes).context("tls/etcd-signer.json")?,
             Err(_) => {
-                let cn = format!("openshift-etcd_etcd-signer@{}", now.unix_timestamp());
-                let spec = CaSpec { cn: &cn, ou: None, validity: VALIDITY };
-                let signer = new_ca(&spec, KeyAlgorithm::default(), now)?;
+                let signer = ETCD_SIGNER.make(KeyAlgorithm::default(), now)?;
                 c.write(&state, serde_json::to_vec(&signer)?, 0o600)?;
                 signer
             }
         };
-        let leaf = |spec: LeafSpec| issue(&signer, &spec, KeyAlgorithm::default(), now);
-        let client = leaf(LeafSpec {
-            cn: "etcd-client",
-            organizations: vec!["etcd-client".into(), "system:etcd".into()],
-            usages: &[Usage::Client],
-            dns: vec![],
-            ips: vec![],
-            validity: VALIDITY,
-            append_parent: false,
-            key_usage: true,
-        })?;
-        let mut all = BTreeMap::new();
-        let members = c.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
-        for host in members {
-            let name = if host.role == Role::Bootstrap { "bootstrap" } else { &host.name };
-            for kind in ["peer", "serving"] {
-                let (dns, ips) = etcd::certificate_names(host.address);
-                let pair = leaf(LeafSpec {
-                    cn: &host.address.to_string(),
-                    organizations: vec![],
-                    usages: &[Usage::Server, Usage::Client],
-                    dns,
-                    ips,
-                    validity: VALIDITY,
-                    append_parent: true,
-                    key_usage: true,
-                })?;
-                all.insert(format!("etcd-{kind}-{name}.crt"), pair.cert);
-                all.insert(format!("etcd-{kind}-{name}.key"), pair.key);
-            }
-        }
+        let cluster = Cluster {
+            domain: &c.config.domain,
+            service_address: c.config.service_address(1).into(),
+            api_vips: &[],
+            hosts: &c.inventory.hosts,
+        };
+        let [client, all] =
+            [&ETCD_CLIENT, &ETCD_MEMBERS].map(|row| row.make_files(&signer, &cluster, row.validity, now));
+        let (client, all) = (client?, all?);
         Ok(Self { signer, client, all })
     }
 }
@@ -148,12 +124,13 @@ fn manifests(c: &Context, certs: &Certificates) -> Result<()> {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": NS_ETCD, "name": "etcd"},
         "spec": {"selector": {"app": "etcd"}, "ports": [{"name": "etcd", "port": ports::ETCD_CLIENT}]}});
     c.manifest("openshift-etcd-svc.yaml", &service)?;
-    let ca = config_map(NS_ETCD, "etcd-ca-bundle", &[("ca-bundle.crt", &certs.signer.cert)]);
+    let ca = config_map(NS_ETCD, ETCD_CA.configmap, &[("ca-bundle.crt", &certs.signer.cert)]);
     c.manifest("openshift-etcd-etcd-ca-bundle.yaml", &ca)?;
-    let signer = tls_secret(NS_ETCD, "etcd-signer", &certs.signer.cert, &certs.signer.key);
-    c.manifest("openshift-etcd-etcd-signer.yaml", &signer)?;
-    let client = tls_secret(NS_ETCD, "etcd-client", &certs.client.cert, &certs.client.key);
-    c.manifest("openshift-etcd-etcd-client.yaml", &client)?;
-    let all: Vec<_> = certs.all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    c.manifest("openshift-etcd-etcd-all-certs.yaml", &secret(NS_ETCD, "etcd-all-certs", "Opaque", &all))
+    c.manifest("openshift-etcd-etcd-signer.yaml", &tls_secret(&ETCD_SIGNER.owned, &certs.signer))?;
+    for (row, files) in [(&ETCD_CLIENT, &certs.client), (&ETCD_MEMBERS, &certs.all)] {
+        let files: Vec<_> = files.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let object = secret(NS_ETCD, row.owned.secret, row.secret_type(), &files);
+        c.manifest(&format!("openshift-etcd-{}.yaml", row.owned.secret), &object)?;
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Stage 7: the temporary API server, and the signers from which the masters' certificates will be made.
 
-use super::{config_map, namespace, secret, tls_secret};
+use super::{config_map, namespace, secret, signer_secrets};
 use crate::{Context, Outcome};
 use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -34,31 +34,13 @@ pub const STAGE: Stage = Stage {
     check: "the pod's manifest and six signer secrets are written",
 };
 
-/// Secret in the operator's namespace ← certificate and key.
-const SIGNERS: &[(&str, &str, &str)] = &[
-    ("aggregator-client-signer", "aggregator-signer", "aggregator-signer"),
-    ("kube-apiserver-to-kubelet-signer", "kubelet-client-signer", "kube-apiserver-to-kubelet-signer"),
-    ("kube-control-plane-signer", "kube-control-plane-signer", "kube-control-plane-signer"),
-    ("loadbalancer-serving-signer", "kube-apiserver-lb-signer", "kube-apiserver-lb-signer"),
-    ("localhost-serving-signer", "kube-apiserver-localhost-signer", "kube-apiserver-localhost-signer"),
-    (
-        "service-network-serving-signer",
-        "kube-apiserver-service-network-signer",
-        "kube-apiserver-service-network-signer",
-    ),
-];
-
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering kube-apiserver manifests...");
     let bound = bound_key(c)?;
     for (name, order) in [(NS_KAS_OPERATOR, "00"), (NS_KAS, "00")] {
         c.manifest(&format!("{order}_{name}-ns.yaml"), &namespace(name))?;
     }
-    for (name, cert, key) in SIGNERS {
-        let (cert, key) = (c.read(&format!("tls/{cert}.crt"))?, c.read(&format!("tls/{key}.key"))?);
-        let object = tls_secret(NS_KAS_OPERATOR, name, &cert, &key);
-        c.manifest(&format!("openshift-kube-apiserver-{name}.yaml"), &object)?;
-    }
+    signer_secrets(c, NS_KAS_OPERATOR, NS_KAS)?;
     let keys = [("service-account.key", bound.0.as_str()), ("service-account.pub", bound.1.as_str())];
     let object = secret(NS_KAS_OPERATOR, "next-bound-service-account-signing-key", "Opaque", &keys);
     c.manifest("openshift-kube-apiserver-bound-key.yaml", &object)?;

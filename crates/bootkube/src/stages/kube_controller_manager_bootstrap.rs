@@ -1,6 +1,6 @@
 //! Stage 8: the temporary controllers; they sign kubelets' certificates and give nodes their pod networks.
 
-use super::{namespace, secret, tls_secret};
+use super::{namespace, secret, signer_secrets};
 use crate::{Context, Outcome, settings};
 use anyhow::Result;
 use seedling_components::{Place, kube_controller_manager};
@@ -32,11 +32,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     for name in [NS_KCM_OPERATOR, NS_KCM] {
         c.manifest(&format!("00_{name}-ns.yaml"), &namespace(name))?;
     }
-    for (name, signer) in [("csr-signer-signer", "kubelet-signer"), ("csr-signer", "csr-signer")] {
-        let (cert, key) = (c.read(&format!("tls/{signer}.crt"))?, c.read(&format!("tls/{signer}.key"))?);
-        let object = tls_secret(NS_KCM_OPERATOR, name, &cert, &key);
-        c.manifest(&format!("openshift-kube-controller-manager-{name}.yaml"), &object)?;
-    }
+    signer_secrets(c, NS_KCM_OPERATOR, NS_KCM)?;
     let key = c.read("tls/service-account.key")?;
     let object =
         secret(NS_CONFIG, "initial-service-account-private-key", "Opaque", &[("service-account.key", &key)]);

@@ -17,6 +17,9 @@ pub mod stop_machine_config_server;
 pub mod wait_for_ceo;
 pub mod wait_for_etcd;
 
+use crate::Context;
+use anyhow::Result;
+use seedling_pki::{CertKey, trust};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -39,6 +42,18 @@ fn secret(namespace: &str, name: &str, kind: &str, data: &[(&str, &str)]) -> Val
         "type": kind, "stringData": data})
 }
 
-fn tls_secret(namespace: &str, name: &str, cert: &str, key: &str) -> Value {
-    secret(namespace, name, "kubernetes.io/tls", &[("tls.crt", cert), ("tls.key", key)])
+fn tls_secret(owned: &trust::Owned, pair: &CertKey) -> Value {
+    let data = [("tls.crt", pair.cert.as_str()), ("tls.key", pair.key.as_str())];
+    secret(owned.namespace, owned.secret, "kubernetes.io/tls", &data)
+}
+
+/// The signers that an operator goes on with, as Secrets of its namespace.
+fn signer_secrets(c: &Context, namespace: &str, prefix: &str) -> Result<()> {
+    for signer in trust::signers().filter(|signer| signer.owned.namespace == namespace) {
+        let cert = c.read(&format!("tls/{}.crt", signer.file))?;
+        let key = c.read(&format!("tls/{}.key", signer.key_file))?;
+        let object = tls_secret(&signer.owned, &CertKey { cert, key });
+        c.manifest(&format!("{prefix}-{}.yaml", signer.owned.secret), &object)?;
+    }
+    Ok(())
 }

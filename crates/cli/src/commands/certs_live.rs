@@ -11,7 +11,8 @@ use seedling_api::{
     config_map,
 };
 use seedling_cluster::{Kind, apply, get};
-use seedling_operators::owners::{self, Kept, Renewal};
+use seedling_operators::owners::{self, Kept};
+use seedling_pki::trust::Renewal;
 use seedling_pki::{Policy, RENEW};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};

@@ -36,8 +36,13 @@ fn quoting(book: &Path, name: &str) -> Result<String> {
     quote(&text, |report| summary_of(&book.join("reports"), report)).with_context(|| name.to_string())
 }
 
-fn pages() -> [(&'static str, String); 3] {
-    [("commands.md", commands()), ("install-config.md", install_config()), ("stages.md", stages())]
+fn pages() -> [(&'static str, String); 4] {
+    [
+        ("commands.md", commands()),
+        ("install-config.md", install_config()),
+        ("stages.md", stages()),
+        ("certificates.md", format!("# Certificates\n\n{NOTE}{}", seedling_pki::trust::page())),
+    ]
 }
 
 fn commands() -> String {

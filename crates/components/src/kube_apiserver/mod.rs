@@ -200,43 +200,9 @@ pub fn pod(
     Ok(pod.manifest())
 }
 
-/// Files an API server on a master needs, as (kind, object name): the revision copies exactly these.
-pub fn master_resources() -> (Vec<&'static str>, Vec<&'static str>) {
-    let mut configmaps = vec![];
-    let mut secrets: Vec<_> = SNI.iter().map(|(_, secret)| *secret).collect();
-    for (_, _, path) in FILES {
-        let mut parts = path.split('/');
-        let list = if parts.next() == Some("secrets") { &mut secrets } else { &mut configmaps };
-        if let Some(name) = parts.next()
-            && !list.contains(&name)
-        {
-            list.push(name);
-        }
-    }
-    (configmaps, secrets)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_file_of_a_master_is_in_a_revision() {
-        let (configmaps, secrets) = master_resources();
-        assert_eq!(
-            configmaps,
-            [
-                "kube-apiserver-audit-policies",
-                "kube-apiserver-authentication",
-                "client-ca",
-                "etcd-serving-ca",
-                "kubelet-serving-ca",
-                "aggregator-client-ca",
-                "sa-token-signing-certs"
-            ]
-        );
-        assert_eq!(secrets.len(), 9);
-    }
 
     #[test]
     fn configs_are_where_flags_look_for_them() {

@@ -14,6 +14,7 @@ use seedling_cluster::lease::Fence;
 use seedling_cluster::operator_status::Cond;
 use seedling_cluster::{ClusterError, apply_status};
 use seedling_components::etcd::peer_url;
+use seedling_pki::trust::{ETCD_CA, ETCD_CLIENT};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,8 +70,8 @@ pub async fn run(env: &Env, fence: Fence, seen: &watch::Sender<Result<State, Str
 }
 
 async fn tls(env: &Env) -> Result<EtcdTls> {
-    let client = required_secret(&env.cache, NS_ETCD, "etcd-client").await?;
-    let ca = required_configmap(&env.cache, NS_ETCD, "etcd-ca-bundle").await?;
+    let client = required_secret(&env.cache, NS_ETCD, ETCD_CLIENT.owned.secret).await?;
+    let ca = required_configmap(&env.cache, NS_ETCD, ETCD_CA.configmap).await?;
     let take = |map: &BTreeMap<String, String>, key: &str| map.get(key).cloned().unwrap_or_default();
     Ok(EtcdTls {
         ca: take(&ca, "ca-bundle.crt"),

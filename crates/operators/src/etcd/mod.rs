@@ -1,6 +1,5 @@
 //! The etcd operator: a member on every master, by revision; members added, promoted, and the bootstrap member removed.
 
-mod certificates;
 mod decide;
 mod masters;
 mod members;
@@ -11,6 +10,7 @@ mod recovery_model;
 #[cfg(test)]
 mod tests;
 
+use crate::static_pod::certificates::leaves;
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
 use decide::State;
@@ -18,6 +18,7 @@ use kube::Client;
 use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator};
 use seedling_cluster::lease::Fence;
 use seedling_components::{etcd, kube_apiserver};
+use seedling_pki::trust::{ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER};
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
 use seedling_types::{Role, ports};
 use std::collections::BTreeMap;
@@ -49,9 +50,10 @@ pub async fn run(client: Client, fence: Fence) -> Result<()> {
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     let (policy, _) = policy::read(&env.cache).await?;
-    let signer = signers::keep(env, &signers::ETCD, &policy).await?;
-    let ca = signers::publish_in(&env.cache, NS_ETCD, "etcd-ca-bundle", &signer.certs()).await?;
-    let certs = certificates::keep(env, &policy, &signer.signs).await?;
+    let signer = signers::keep(env, &ETCD_SIGNER, &policy).await?;
+    let ca = signers::publish(&env.cache, &ETCD_CA, &signer.certs()).await?;
+    leaves(env, &policy, &ETCD_CLIENT, &signer.signs).await?;
+    let certs = leaves(env, &policy, &ETCD_MEMBERS, &signer.signs).await?;
     // The list that a joining member asks; it must not change when bootstrap leaves, or every member would roll again.
     let peers: Vec<_> = (env.inventory.hosts.iter())
         .filter(|host| host.role != Role::Worker)
@@ -62,7 +64,7 @@ pub(crate) async fn desired(env: &Env) -> Result<Desired> {
         .collect();
     Ok(Desired {
         configmaps: BTreeMap::from([("etcd-ca-bundle".to_string(), ca)]),
-        secrets: BTreeMap::from([("etcd-all-certs".to_string(), certs)]),
+        secrets: BTreeMap::from([(ETCD_MEMBERS.owned.secret.to_string(), certs)]),
         pod: etcd::master_pod(&env.release, &peers)?,
     })
 }

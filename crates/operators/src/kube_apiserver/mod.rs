@@ -2,19 +2,21 @@
 
 mod encryption;
 
-use crate::static_pod::certificates::{
-    anchor, client_leaf, leaf, required_configmap, required_secret, tls_files,
-};
-use crate::static_pod::{self, Desired, Env, Health, Names, Operand, clients, policy, signers};
+use crate::static_pod::certificates::{leaves, required_configmap, required_secret, tls_files, tls_pair};
+use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
 use kube::Client;
 use seedling_api::{Etcd, KubeApiServer, StaticPodOperator};
 use seedling_components::{Place, kube_apiserver, pod::to_yaml};
-use seedling_pki::{LeafSpec, Policy, Usage};
+use seedling_pki::Policy;
+use seedling_pki::trust::{
+    self, AGGREGATOR_CA, AGGREGATOR_SIGNER, CLIENT_CA, CONTROL_PLANE_SIGNER, CSR_CA, ETCD_CA, ETCD_CLIENT,
+    KUBELET_SERVING_CA,
+};
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR};
 use seedling_types::ports;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use time::OffsetDateTime;
 
 pub const NAMES: Names = Names {
@@ -24,17 +26,6 @@ pub const NAMES: Names = Names {
     pod: "kube-apiserver",
     pod_configmap: kube_apiserver::POD_CONFIGMAP,
 };
-
-/// Bundle for servers behind the API.
-const AGGREGATOR_CA: &str = "kube-apiserver-aggregator-client-ca";
-
-/// Serving certificate ← signer, and whom it names.
-struct Serving {
-    secret: &'static str,
-    signer: &'static str,
-    dns: Vec<String>,
-    ips: Vec<IpAddr>,
-}
 
 pub async fn run(client: Client) -> Result<()> {
     let env = Env::load(client, &NAMES).await?;
@@ -47,68 +38,27 @@ pub async fn run(client: Client) -> Result<()> {
     static_pod::run::<KubeApiServer>(&env, &operand).await
 }
 
-fn serving(env: &Env) -> [Serving; 4] {
-    let service = ["kubernetes", "openshift"].iter().flat_map(|name| {
-        ["", ".default", ".default.svc", ".default.svc.cluster.local"].map(|suffix| format!("{name}{suffix}"))
-    });
-    let local = vec![std::net::Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into()];
-    let row = |secret, signer, dns, ips| Serving { secret, signer, dns, ips };
-    [
-        row("localhost-serving-cert-certkey", "localhost-serving-signer", vec!["localhost".into()], local),
-        row(
-            "service-network-serving-certkey",
-            "service-network-serving-signer",
-            service.collect(),
-            vec![env.config.service_address(1).into()],
-        ),
-        row(
-            "external-loadbalancer-serving-certkey",
-            "loadbalancer-serving-signer",
-            vec![env.config.domain.api()],
-            vec![],
-        ),
-        row(
-            "internal-loadbalancer-serving-certkey",
-            "loadbalancer-serving-signer",
-            vec![env.config.domain.api_int()],
-            vec![],
-        ),
-    ]
-}
-
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     let cache = &env.cache;
     let (policy, _) = policy::read(cache).await?;
-    let mut secrets = BTreeMap::new();
-    for row in serving(env) {
-        let signer = anchor(cache, NS_KAS_OPERATOR, row.signer).await?;
-        let spec = LeafSpec {
-            usages: &[Usage::Server],
-            dns: row.dns,
-            ips: row.ips,
-            append_parent: true,
-            ..client_leaf("system:kube-apiserver", &["kube-master"])
-        };
-        let pair = leaf(env, &policy, NS_KAS, row.secret, &signer, &spec).await?;
-        secrets.insert(row.secret.to_string(), tls_files(&pair));
-    }
-    let to_kubelet = anchor(cache, NS_KAS_OPERATOR, "kube-apiserver-to-kubelet-signer").await?;
     // What the installer's signs on the bootstrap node is trusted as well.
-    let old = signers::read(cache, &signers::AGGREGATOR).await?;
-    signers::publish(cache, AGGREGATOR_CA, &old.certs()).await?;
-    let aggregator = signers::keep(env, &signers::AGGREGATOR, &policy).await?;
-    for (name, signer, user) in [
-        ("kubelet-client", &to_kubelet, "system:kube-apiserver"),
-        ("aggregator-client", &aggregator.signs, "system:openshift-aggregator"),
-    ] {
-        let pair = leaf(env, &policy, NS_KAS, name, signer, &client_leaf(user, &["kube-master"])).await?;
-        secrets.insert(name.into(), tls_files(&pair));
+    let old = signers::read(cache, &AGGREGATOR_SIGNER).await?;
+    signers::publish(cache, &AGGREGATOR_CA, &old.certs()).await?;
+    let mut secrets = BTreeMap::new();
+    for row in trust::renewed_by(NAMES.operator) {
+        let signer = signers::signing(env, row, &policy).await?;
+        let files = leaves(env, &policy, row, &signer).await?;
+        // Those of other namespaces are for other operators.
+        if row.owned.namespace == NS_KAS {
+            secrets.insert(row.owned.secret.to_string(), tls_files(&tls_pair(&files, &row.owned)?));
+        }
     }
-    secrets.insert("etcd-client".into(), required_secret(cache, NS_ETCD, "etcd-client").await?);
+    let etcd_client = required_secret(cache, NS_ETCD, ETCD_CLIENT.owned.secret).await?;
+    secrets.insert(ETCD_CLIENT.owned.secret.into(), etcd_client);
     let bound = required_secret(cache, NS_KAS_OPERATOR, "next-bound-service-account-signing-key").await?;
     secrets.insert("bound-service-account-signing-key".into(), bound);
     secrets.insert(kube_apiserver::encryption::SECRET.into(), encryption::keep(env, &policy).await?);
-    let mut configmaps = trust(env, &policy, &aggregator).await?;
+    let mut configmaps = bundles(env, &policy).await?;
     configmaps.extend(kube_apiserver::CONFIGS.map(|config| {
         (config.map.to_string(), BTreeMap::from([(config.key.to_string(), to_yaml(&(config.contents)()))]))
     }));
@@ -123,24 +73,20 @@ pub(crate) async fn desired(env: &Env) -> Result<Desired> {
 }
 
 /// Whom an API server trusts: what the installer gave, and every signer before it signs.
-async fn trust(
-    env: &Env,
-    policy: &Policy,
-    aggregator: &signers::Held,
-) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
+async fn bundles(env: &Env, policy: &Policy) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let cache = &env.cache;
-    let control_plane = signers::keep(env, &signers::CONTROL_PLANE, policy).await?;
-    clients::keep(env, policy, &control_plane.signs).await?;
+    let control_plane = signers::keep(env, &CONTROL_PLANE_SIGNER, policy).await?;
+    let aggregator = signers::keep(env, &AGGREGATOR_SIGNER, policy).await?;
     // Its key is the controllers' operator's; that publishes a signer before it signs.
-    let csr = signers::published(cache, signers::CSR_BUNDLE).await?;
+    let csr = signers::published(cache, &CSR_CA).await?;
     let csr: Vec<_> = csr.iter().map(String::as_str).collect();
     let clients = [control_plane.certs(), csr.clone()].concat();
-    let etcd_ca = required_configmap(cache, NS_ETCD, "etcd-ca-bundle").await?;
+    let etcd_ca = required_configmap(cache, NS_ETCD, ETCD_CA.configmap).await?;
     let tokens = required_configmap(cache, NS_CONFIG_MANAGED, "sa-token-signing-certs").await?;
     Ok(BTreeMap::from([
-        ("client-ca".into(), signers::publish(cache, "kube-apiserver-client-ca", &clients).await?),
-        ("kubelet-serving-ca".into(), signers::publish(cache, "kubelet-serving-ca", &csr).await?),
-        ("aggregator-client-ca".into(), signers::publish(cache, AGGREGATOR_CA, &aggregator.certs()).await?),
+        ("client-ca".into(), signers::publish(cache, &CLIENT_CA, &clients).await?),
+        ("kubelet-serving-ca".into(), signers::publish(cache, &KUBELET_SERVING_CA, &csr).await?),
+        ("aggregator-client-ca".into(), signers::publish(cache, &AGGREGATOR_CA, &aggregator.certs()).await?),
         ("etcd-serving-ca".into(), etcd_ca),
         ("sa-token-signing-certs".into(), tokens),
     ]))

@@ -1,11 +1,12 @@
 //! The kube-scheduler operator: the scheduler on every master, by revision.
 
-use crate::static_pod::clients::{SCHEDULER, client_kubeconfig, leader_is_a_master};
+use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand};
 use anyhow::Result;
 use kube::Client;
 use seedling_api::KubeScheduler;
 use seedling_components::{Place, kube_scheduler};
+use seedling_pki::trust::SCHEDULER_CLIENT;
 use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub async fn run(client: Client) -> Result<()> {
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {
-    let kubeconfig = client_kubeconfig(env, &SCHEDULER).await?;
+    let kubeconfig = client_kubeconfig(env, &SCHEDULER_CLIENT).await?;
     let files = BTreeMap::from([("kubeconfig".to_string(), kubeconfig)]);
     Ok(Desired {
         configmaps: BTreeMap::new(),

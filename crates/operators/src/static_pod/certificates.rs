@@ -5,11 +5,12 @@ use anyhow::{Context as _, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_api::{ConfigMap, Files, Meta, Secret};
 use seedling_cluster::Cache;
-use seedling_pki::{CertKey, KeyAlgorithm, LeafSpec, Life, Policy, Usage, issue, not_after, validity};
+use seedling_pki::trust::{Cluster, Leaf, Owned, Renewal};
+use seedling_pki::{CertKey, Life, Policy, not_after, validity};
 use serde_json::json;
 use std::collections::BTreeMap;
+use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use time::{Duration, OffsetDateTime};
 
 const MANAGER: &str = "seedling-certificates";
 /// A certificate is valid from before it was made, so its Secret says when that was.
@@ -49,69 +50,48 @@ pub fn pair(data: &BTreeMap<String, String>, stem: &str) -> Option<CertKey> {
     Some(CertKey { cert: part("crt")?, key: part("key")? })
 }
 
-/// A signer for ten years. Whom it signed for is trusted by files on nodes and by people's kubeconfigs, which nobody here can
-/// change: it stays what it is as long as the cluster.
-pub async fn anchor(cache: &Cache, namespace: &str, name: &str) -> Result<CertKey> {
-    let data = required_secret(cache, namespace, name).await?;
-    pair(&data, "tls").with_context(|| format!("Secret {namespace}/{name} is no key pair"))
+/// The pair that a Secret has now, whoever renews it.
+pub async fn kept_pair(cache: &Cache, owned: &Owned) -> Result<CertKey> {
+    let data = required_secret(cache, owned.namespace, owned.secret).await?;
+    tls_pair(&data, owned)
 }
 
-/// What a program of the control plane shows to the servers it asks.
-pub fn client_leaf<'a>(cn: &'a str, organizations: &[&str]) -> LeafSpec<'a> {
-    LeafSpec {
-        cn,
-        organizations: organizations.iter().map(ToString::to_string).collect(),
-        usages: &[Usage::Client],
-        dns: vec![],
-        ips: vec![],
-        validity: Duration::ZERO,
-        append_parent: false,
-        key_usage: true,
-    }
+pub fn tls_pair(data: &BTreeMap<String, String>, owned: &Owned) -> Result<CertKey> {
+    let (namespace, name) = (owned.namespace, owned.secret);
+    pair(data, "tls").with_context(|| format!("Secret {namespace}/{name} is no key pair"))
 }
 
-/// The leaf in a Secret; made, or made anew when it is due. How long it lives is the policy's, not the specification's.
-pub async fn leaf(
-    env: &Env,
-    policy: &Policy,
-    namespace: &str,
-    name: &str,
-    signer: &CertKey,
-    spec: &LeafSpec<'_>,
-) -> Result<CertKey> {
-    let mut made =
-        leaves(env, policy, (namespace, name, "kubernetes.io/tls"), signer, &[("tls".into(), spec.clone())])
-            .await?;
-    let part =
-        |part: Option<String>| part.with_context(|| format!("Secret {namespace}/{name} is no key pair"));
-    Ok(CertKey { cert: part(made.remove("tls.crt"))?, key: part(made.remove("tls.key"))? })
-}
-
-/// All leaves of a Secret, by the stem of their keys. When one is due all are made: they go to the masters together.
+/// All files of a row's Secret, by name. When one of its leaves is due all are made: they go to the masters together. How long they live is the
+/// policy's.
 pub async fn leaves(
     env: &Env,
     policy: &Policy,
-    (namespace, name, kind): (&str, &str, &str),
+    row: &Leaf,
     signer: &CertKey,
-    wanted: &[(String, LeafSpec<'_>)],
 ) -> Result<BTreeMap<String, String>> {
+    let (namespace, name) = (row.owned.namespace, row.owned.secret);
+    let policy = match row.owned.renewal {
+        Renewal::LongLeaf => &Policy { leaf: policy.signer, ..policy.clone() },
+        _ => policy,
+    };
+    let cluster = Cluster {
+        domain: &env.config.domain,
+        service_address: env.config.service_address(1).into(),
+        api_vips: &[],
+        hosts: &env.inventory.hosts,
+    };
     let now = OffsetDateTime::now_utc();
     let live = env.cache.get::<Secret>(Some(namespace), name).await?;
     let data = live.as_deref().map(decoded).transpose()?.unwrap_or_default();
     let ends = policy.leaf_ends(not_after(&signer.cert)?, now);
-    let due = wanted.iter().any(|(stem, _)| policy.leaf_due(life(live.as_deref(), &data, stem), ends, now));
-    if !due {
+    let due = |stem: &String| policy.leaf_due(life(live.as_deref(), &data, stem), ends, now);
+    if !row.stems(&cluster).iter().any(due) {
         return Ok(data);
     }
     tracing::info!("the certificates in Secret {namespace}/{name} are made");
-    let mut made = BTreeMap::new();
-    for (stem, spec) in wanted {
-        let spec = LeafSpec { validity: ends - now, ..spec.clone() };
-        let pair = issue(signer, &spec, KeyAlgorithm::default(), now)?;
-        made.extend([(format!("{stem}.crt"), pair.cert), (format!("{stem}.key"), pair.key)]);
-    }
+    let made = row.make_files(signer, &cluster, ends - now, now)?;
     let files = made.iter().map(|(k, v)| (k.as_str(), v.as_str()));
-    let mut object = seedling_api::secret(namespace, name, kind, files);
+    let mut object = seedling_api::secret(namespace, name, row.secret_type(), files);
     object.metadata.annotations = Some([(ISSUED.to_string(), now.format(&Rfc3339)?)].into());
     env.cache.apply(MANAGER, &object).await?;
     Ok(made)

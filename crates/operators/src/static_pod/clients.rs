@@ -1,43 +1,22 @@
 //! Control-plane programs that are clients of the API: how they reach it, and how they are seen working.
 
-use super::certificates::{client_leaf, kubeconfig, leaf, pair, required_configmap, required_secret};
+use super::certificates::{kept_pair, kubeconfig, required_configmap};
 use super::{Env, Health};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use seedling_api::Lease;
-use seedling_pki::{CertKey, Policy};
-use seedling_types::names::NS_CONFIG_MANAGED;
+use seedling_pki::trust::{Leaf, SERVER_CA};
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A program's Secret in openshift-config-managed, and as whom it asks. The signer's key stays with the API servers' operator, which
-/// makes these; whoever looks after the program only reads its own.
-pub(crate) struct ClientOf {
-    pub secret: &'static str,
-    pub user: &'static str,
-}
-pub(crate) const CONTROLLER_MANAGER: ClientOf =
-    ClientOf { secret: "kube-controller-manager-client-cert-key", user: "system:kube-controller-manager" };
-pub(crate) const SCHEDULER: ClientOf =
-    ClientOf { secret: "kube-scheduler-client-cert-key", user: "system:kube-scheduler" };
-
-/// For the API servers' operator: made, or made anew when they are due.
-pub(crate) async fn keep(env: &Env, policy: &Policy, signer: &CertKey) -> Result<()> {
-    for client in [&CONTROLLER_MANAGER, &SCHEDULER] {
-        leaf(env, policy, NS_CONFIG_MANAGED, client.secret, signer, &client_leaf(client.user, &[])).await?;
-    }
-    Ok(())
-}
-
 /// A kubeconfig for a control-plane program, through the internal load balancer.
-pub(crate) async fn client_kubeconfig(env: &Env, client: &ClientOf) -> Result<String> {
-    let data = required_secret(&env.cache, NS_CONFIG_MANAGED, client.secret).await?;
-    let pair = pair(&data, "tls").with_context(|| format!("Secret {} is no key pair", client.secret))?;
-    let ca = required_configmap(&env.cache, NS_CONFIG_MANAGED, "kube-apiserver-server-ca").await?;
+pub(crate) async fn client_kubeconfig(env: &Env, client: &Leaf) -> Result<String> {
+    let pair = kept_pair(&env.cache, &client.owned).await?;
+    let ca = required_configmap(&env.cache, SERVER_CA.namespace, SERVER_CA.configmap).await?;
     let ca = ca.get("ca-bundle.crt").map(String::as_str).unwrap_or_default();
-    Ok(kubeconfig(&env.config.api_internal_url(), ca, client.user, &pair))
+    Ok(kubeconfig(&env.config.api_internal_url(), ca, client.cn, &pair))
 }
 
 /// A leader renews every two seconds.

@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::static_pod::certificates::client_leaf;
-use seedling_pki::{LeafSpec, issue, validity};
+use seedling_pki::trust::{Cluster, SCHEDULER_CLIENT};
+use seedling_pki::validity;
+use seedling_types::ClusterDomain;
 use time::Duration;
 
 const TRUE: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(Duration::days(20_000));
@@ -13,18 +14,22 @@ const OFF: [Duration; 3] = [Duration::HOUR, Duration::ZERO, Duration::hours(-1)]
 #[test]
 fn what_it_signs_is_valid_at_once_for_everybody() {
     let policy = Policy::default();
+    let domain = ClusterDomain::new("ocp4", "alchemy.com");
+    let cluster =
+        Cluster { domain: &domain, service_address: [172, 30, 0, 1].into(), api_vips: &[], hosts: &[] };
     for off in OFF {
         let theirs = TRUE + off;
-        let signer = made(&CSR, &policy, theirs).unwrap();
-        let spec = LeafSpec { validity: Duration::days(30), ..client_leaf("system:kube-scheduler", &[]) };
-        let leaf = issue(&signer, &spec, KeyAlgorithm::default(), theirs).unwrap();
-        for pem in [&signer.cert, &leaf.cert] {
+        let signer = CSR_SIGNER.make_next(policy.signer, theirs).unwrap();
+        let leaf = |now| {
+            let files = SCHEDULER_CLIENT.make_files(&signer, &cluster, Duration::days(30), now);
+            files.unwrap()["tls.crt"].clone()
+        };
+        for pem in [&signer.cert, &leaf(theirs)] {
             let (from, until) = validity(pem).unwrap();
             assert!(from < TRUE && until > TRUE + Duration::days(29), "{off}: {from} {until}");
         }
         // Signed the other way round: the clock was off when the signer was made, and is right again.
-        let (from, _) =
-            validity(&issue(&signer, &spec, KeyAlgorithm::default(), TRUE).unwrap().cert).unwrap();
+        let (from, _) = validity(&leaf(TRUE)).unwrap();
         assert!(from < TRUE, "{off}: {from}");
         let lives = life(&signer).unwrap();
         assert_eq!((lives.issued, lives.ends), (theirs, theirs + policy.signer), "{off}");
@@ -41,7 +46,7 @@ fn it_makes_nothing_twice_and_nothing_much_too_early() {
         let want = if off < Duration::ZERO { Step::Keep } else { Step::MakeNext };
         assert_eq!(step(old, None, false, &asked, now), want, "{off}");
         let moment = now.max(TRUE);
-        let next = life(&made(&CSR, &asked, moment).unwrap()).unwrap();
+        let next = life(&CSR_SIGNER.make_next(asked.signer, moment).unwrap()).unwrap();
         for later in OFF.map(|other| moment + other + Duration::MINUTE) {
             assert_eq!(step(old, Some(next), true, &asked, later), Step::Promote, "{off} {later}");
             assert_eq!(step(next, None, false, &asked, later), Step::Keep, "{off} {later}: asked for once");

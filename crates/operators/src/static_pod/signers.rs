@@ -5,100 +5,33 @@
 //! from a Secret (bundles, revisions) is made anew from it at every look: killed anywhere, an operator goes on.
 
 use super::Env;
-use super::certificates::{pair, required_configmap, required_secret};
-use anyhow::{Context as _, Result};
+use super::certificates::{kept_pair, pair, required_configmap, required_secret, tls_pair};
+use anyhow::Result;
 use seedling_api::operator::StaticPodStatus;
-use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator, config_map, secret};
-use seedling_cluster::Cache;
-use seedling_pki::{
-    CaSpec, CertKey, KeyAlgorithm, Life, Policy, blocks, holds, new_backdated_ca, not_after, with_signers,
+use seedling_api::{
+    ConfigMap, Etcd, Files, KubeApiServer, KubeControllerManager, StaticPodOperator, config_map, secret,
 };
-use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR, NS_KCM_OPERATOR};
+use seedling_cluster::Cache;
+use seedling_pki::trust::{Bundle, CSR_SIGNER, KUBELET_SERVING_CA, Leaf, Pod, Renewal, Signer};
+use seedling_pki::{CertKey, Life, Policy, blocks, holds, not_after, with_signers};
+use seedling_types::names::{NS_ETCD, NS_KAS, NS_KCM};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
 const MANAGER: &str = "seedling-signers";
 const KEY: &str = "ca-bundle.crt";
 const ENDED: &str = "ended.crt";
-/// In openshift-config-managed: whoever signs, and will sign, for kubelets.
-pub const CSR_BUNDLE: &str = "csr-controller-ca";
-
-/// A Secret, and who must trust its certificate before it may sign.
-pub struct Signer {
-    namespace: &'static str,
-    name: &'static str,
-    cn: &'static str,
-    trusted_in: &'static [Bundle],
-    /// Before there is any revision nobody goes by it.
-    from_the_start: bool,
-}
-
-impl Signer {
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-/// ConfigMap of an operand's revisions.
-struct Bundle {
-    of: Trusting,
-    configmap: &'static str,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Trusting {
-    Etcd,
-    ApiServers,
-}
-
-const fn of_api_servers(configmap: &'static str) -> Bundle {
-    Bundle { of: Trusting::ApiServers, configmap }
-}
 
 /// What the operator's settings say of each master, and where its revisions are.
-async fn recorded(cache: &Cache, of: Trusting) -> Result<(&'static str, Option<StaticPodStatus>)> {
+async fn recorded(cache: &Cache, of: Pod) -> Result<(&'static str, Option<StaticPodStatus>)> {
     Ok(match of {
-        Trusting::Etcd => (NS_ETCD, cache.get::<Etcd>(None, "cluster").await?.map(|s| s.status())),
-        Trusting::ApiServers => {
-            (NS_KAS, cache.get::<KubeApiServer>(None, "cluster").await?.map(|s| s.status()))
+        Pod::Etcd => (NS_ETCD, cache.get::<Etcd>(None, "cluster").await?.map(|s| s.status())),
+        Pod::ApiServer => (NS_KAS, cache.get::<KubeApiServer>(None, "cluster").await?.map(|s| s.status())),
+        Pod::ControllerManager => {
+            (NS_KCM, cache.get::<KubeControllerManager>(None, "cluster").await?.map(|s| s.status()))
         }
     })
 }
-
-/// Kubelets' certificates.
-pub const CSR: Signer = Signer {
-    namespace: NS_KCM_OPERATOR,
-    name: "csr-signer",
-    cn: "kube-csr-signer",
-    trusted_in: &[of_api_servers("client-ca"), of_api_servers("kubelet-serving-ca")],
-    from_the_start: false,
-};
-/// Client certificates of controllers and schedulers.
-pub const CONTROL_PLANE: Signer = Signer {
-    namespace: NS_KAS_OPERATOR,
-    name: "kube-control-plane-signer",
-    cn: "kube-control-plane-signer",
-    trusted_in: &[of_api_servers("client-ca")],
-    from_the_start: false,
-};
-/// The installer's lives a day.
-pub const AGGREGATOR: Signer = Signer {
-    namespace: NS_KAS_OPERATOR,
-    name: "aggregator-client-signer",
-    cn: "aggregator-client-signer",
-    trusted_in: &[of_api_servers("aggregator-client-ca")],
-    from_the_start: true,
-};
-pub const ETCD: Signer = Signer {
-    namespace: NS_ETCD,
-    name: "etcd-signer",
-    cn: "openshift-etcd_etcd-signer",
-    trusted_in: &[
-        Bundle { of: Trusting::Etcd, configmap: "etcd-ca-bundle" },
-        of_api_servers("etcd-serving-ca"),
-    ],
-    from_the_start: false,
-};
 
 /// What a signer's Secret holds.
 pub struct Held {
@@ -132,9 +65,16 @@ fn step(signs: Life, next: Option<Life>, trusted: bool, policy: &Policy, now: Of
 }
 
 pub async fn read(cache: &Cache, signer: &Signer) -> Result<Held> {
-    let data = required_secret(cache, signer.namespace, signer.name).await?;
-    let signs = pair(&data, "tls").with_context(|| format!("Secret {} is no key pair", signer.name))?;
-    Ok(Held { signs, next: pair(&data, "next") })
+    let data = required_secret(cache, signer.owned.namespace, signer.owned.secret).await?;
+    Ok(Held { signs: tls_pair(&data, &signer.owned)?, next: pair(&data, "next") })
+}
+
+/// The pair that signs such a leaf now. For the operator that owns both.
+pub async fn signing(env: &Env, leaf: &Leaf, policy: &Policy) -> Result<CertKey> {
+    match leaf.signer.owned.renewal {
+        Renewal::Signer => Ok(keep(env, leaf.signer, policy).await?.signs),
+        _ => kept_pair(&env.cache, &leaf.signer.owned).await,
+    }
 }
 
 /// For the one operator that owns the signer: takes it as far as it may go now.
@@ -152,13 +92,13 @@ pub async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
             // The bootstrap API server goes by the bundle it was given.
             Step::MakeNext if !(signer.from_the_start || bootstrapped(&env.cache).await?) => return Ok(held),
             Step::MakeNext => {
-                tracing::info!("signer {}: the next one is made, and handed out", signer.name);
-                Held { next: Some(made(signer, policy, now)?), ..held }
+                tracing::info!("signer {}: the next one is made, and handed out", signer.owned.secret);
+                Held { next: Some(signer.make_next(policy.signer, now)?), ..held }
             }
             Step::Promote => {
                 tracing::info!(
                     "signer {}: the next one is trusted everywhere, and signs from now on",
-                    signer.name
+                    signer.owned.secret
                 );
                 Held { signs: held.next.unwrap_or(held.signs), next: None }
             }
@@ -175,30 +115,20 @@ pub async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Resul
     if life(&held.signs)?.ends > now {
         return Ok(false);
     }
-    let new = made(signer, policy, now)?;
+    let new = signer.make_next(policy.signer, now)?;
     let data = [("tls.crt", &*new.cert), ("tls.key", &*new.key), (ENDED, &*held.signs.cert)];
-    let object = secret(signer.namespace, signer.name, "kubernetes.io/tls", data);
+    let object = secret(signer.owned.namespace, signer.owned.secret, "kubernetes.io/tls", data);
     env.cache.apply(MANAGER, &object).await?;
     Ok(true)
 }
 
 /// Every signer that a kubelet's certificate may be from, also if it has ended.
 pub async fn of_kubelets(cache: &Cache) -> Result<String> {
-    let bundle = required_configmap(cache, NS_CONFIG_MANAGED, "kubelet-serving-ca").await?;
-    let mut secret = required_secret(cache, CSR.namespace, CSR.name).await?;
+    let bundle =
+        required_configmap(cache, KUBELET_SERVING_CA.namespace, KUBELET_SERVING_CA.configmap).await?;
+    let mut secret = required_secret(cache, CSR_SIGNER.owned.namespace, CSR_SIGNER.owned.secret).await?;
     let parts = [bundle.get(KEY).cloned(), secret.remove("tls.crt"), secret.remove(ENDED)];
     Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
-}
-
-/// Two with the same name could not be told apart by who sees a certificate of theirs.
-fn name_at(signer: &Signer, now: OffsetDateTime) -> String {
-    format!("{}@{}", signer.cn, now.unix_timestamp())
-}
-
-/// Valid at once for everybody whose clock is not far from ours, whichever is right.
-fn made(signer: &Signer, policy: &Policy, now: OffsetDateTime) -> Result<CertKey> {
-    let spec = CaSpec { cn: &name_at(signer, now), ou: Some("openshift"), validity: policy.signer };
-    Ok(new_backdated_ca(&spec, KeyAlgorithm::default(), now)?)
 }
 
 fn life(pair: &CertKey) -> Result<Life> {
@@ -211,7 +141,7 @@ async fn store(cache: &Cache, signer: &Signer, held: &Held) -> Result<()> {
     if let Some(next) = &held.next {
         data.extend([("next.crt", next.cert.as_str()), ("next.key", next.key.as_str())]);
     }
-    let object = secret(signer.namespace, signer.name, "kubernetes.io/tls", data);
+    let object = secret(signer.owned.namespace, signer.owned.secret, "kubernetes.io/tls", data);
     cache.apply(MANAGER, &object).await?;
     Ok(())
 }
@@ -223,13 +153,13 @@ pub async fn bootstrapped(cache: &Cache) -> Result<bool> {
 
 /// Every master runs a revision with this certificate in its bundles.
 async fn trusted_everywhere(cache: &Cache, signer: &Signer, cert: &str) -> Result<bool> {
-    for bundle in signer.trusted_in {
-        let (namespace, recorded) = recorded(cache, bundle.of).await?;
+    for (pod, configmap) in signer.trusted_in() {
+        let (namespace, recorded) = recorded(cache, pod).await?;
         let Some(revisions) = running(recorded.as_ref()) else {
             return Ok(signer.from_the_start);
         };
         for revision in revisions {
-            let name = format!("{}-{revision}", bundle.configmap);
+            let name = format!("{configmap}-{revision}");
             let copy = cache.get::<ConfigMap>(Some(namespace), &name).await?;
             if !copy.is_some_and(|map| map.file(KEY).is_some_and(|text| holds(text, cert))) {
                 return Ok(false);
@@ -245,25 +175,17 @@ pub fn running(recorded: Option<&StaticPodStatus>) -> Option<Vec<i64>> {
     Some(recorded.node_statuses.iter().map(|node| node.current()).collect())
 }
 
-/// A bundle in openshift-config-managed, with these in it.
-pub async fn publish(cache: &Cache, name: &str, certs: &[&str]) -> Result<BTreeMap<String, String>> {
-    publish_in(cache, NS_CONFIG_MANAGED, name, certs).await
-}
-
-/// The signers in such a bundle that have not ended.
-pub async fn published(cache: &Cache, name: &str) -> Result<Vec<String>> {
-    let bundle = required_configmap(cache, NS_CONFIG_MANAGED, name).await?;
+/// The signers in a bundle that have not ended.
+pub async fn published(cache: &Cache, bundle: &Bundle) -> Result<Vec<String>> {
+    let bundle = required_configmap(cache, bundle.namespace, bundle.configmap).await?;
     let now = OffsetDateTime::now_utc();
     let lives = |block: &&str| !not_after(block).is_ok_and(|end| end <= now);
     Ok(blocks(bundle.get(KEY).map_or("", String::as_str)).filter(lives).map(String::from).collect())
 }
 
-pub async fn publish_in(
-    cache: &Cache,
-    namespace: &str,
-    name: &str,
-    certs: &[&str],
-) -> Result<BTreeMap<String, String>> {
+/// A bundle's ConfigMap, with these in it.
+pub async fn publish(cache: &Cache, bundle: &Bundle, certs: &[&str]) -> Result<BTreeMap<String, String>> {
+    let (namespace, name) = (bundle.namespace, bundle.configmap);
     let live = cache.get::<ConfigMap>(Some(namespace), name).await?;
     let old = live.as_ref().and_then(|map| map.file(KEY)).unwrap_or_default();
     let new = with_signers(old, certs, OffsetDateTime::now_utc());
