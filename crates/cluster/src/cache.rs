@@ -76,9 +76,9 @@ impl Cache {
         }
     }
 
-    /// Something that is watched here changed, or the time is over.
-    pub async fn changed(&self, at_most: Duration) {
-        let _ = tokio::time::timeout(at_most, self.changed.notified()).await;
+    /// Returns when something that is watched here changed since the last time.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     async fn synced<K: Kind>(

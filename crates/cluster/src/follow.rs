@@ -94,6 +94,22 @@ impl<K: Kind> Followed<K> {
     pub fn one(&self) -> Option<Arc<K>> {
         self.state.borrow().one()
     }
+    /// Waits for an object in which `read` finds something.
+    pub async fn until<T>(&mut self, what: &str, read: impl Fn(&K) -> Option<T>) -> T {
+        let mut said = String::new();
+        loop {
+            let seen = self.now();
+            if let Some(found) = seen.one().and_then(|object| read(&object)) {
+                return found;
+            }
+            let why = seen.error.unwrap_or_else(|| "it is not there yet".into());
+            if said != why {
+                tracing::info!("waiting for {what}: {why}");
+                said = why;
+            }
+            self.next().await;
+        }
+    }
     /// An object just written, known before the watch tells.
     pub(crate) fn put(&self, object: K) {
         self.sender.send_if_modified(|s| s.insert(object));

@@ -28,6 +28,7 @@ pub use connect::{
 pub use objects::{
     Kind, apply, apply_status, create_if_missing, delete, delete_seen, delete_this, describe, get, list,
 };
+pub use overload::chance;
 pub use token::token_of;
 
 use thiserror::Error;

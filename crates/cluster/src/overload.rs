@@ -46,8 +46,8 @@ fn has_no_time(status: StatusCode) -> bool {
     [S::TOO_MANY_REQUESTS, S::SERVICE_UNAVAILABLE, S::GATEWAY_TIMEOUT].contains(&status)
 }
 
-/// Between a half and one.
-pub(crate) fn chance() -> f64 {
+/// Between a half and one: of a pause, so that not everybody comes back at the same moment.
+pub fn chance() -> f64 {
     let random = RandomState::new().hash_one(()) % 1024;
     0.5 + f64::from(u16::try_from(random).unwrap_or_default()) / 2048.0
 }

@@ -11,7 +11,7 @@ mod roles;
 use control_plane::{ControlPlane, payload};
 use seedling_api::{ConfigMap, config_map};
 use seedling_cluster::operator_status::{Cond, Report, report};
-use seedling_operators::{cluster_version, dns, network};
+use seedling_operators::{cluster_version, daemon_set};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -199,6 +199,12 @@ async fn the_payload_is_worked_completed_and_kept() {
     operator.abort();
 }
 
+/// Instead of a Deployment's environment.
+fn given(variable: &str) -> anyhow::Result<String> {
+    let image = "registry.seedling.internal/seedling/x@sha256:1";
+    Ok(if variable == "RELEASE_VERSION" { "0.1.0" } else { image }.into())
+}
+
 #[tokio::test]
 #[ignore = "needs a built release"]
 async fn network_and_dns_objects_are_accepted_and_kept() {
@@ -206,16 +212,8 @@ async fn network_and_dns_objects_are_accepted_and_kept() {
     let manifests = tempfile::tempdir().unwrap();
     payload(manifests.path());
     bootkube(&plane, manifests.path(), json!([])).await;
-    let image = || "registry.seedling.internal/seedling/x@sha256:1".to_string();
-    let images =
-        network::Images { version: "0.1.0".into(), flannel: image(), kube_proxy: image(), seedling: image() };
-    let operators = [
-        tokio::spawn(network::operate(plane.client.clone(), images)),
-        tokio::spawn(dns::operate(
-            plane.client.clone(),
-            dns::Images { version: "0.1.0".into(), coredns: image() },
-        )),
-    ];
+    let operators = [&daemon_set::NETWORK, &daemon_set::DNS]
+        .map(|row| tokio::spawn(daemon_set::operate(plane.client.clone().into(), row, given)));
     let daemon_set =
         async |namespace: &str, name: &str| plane.get("apps/v1", "DaemonSet", Some(namespace), name).await;
     for (namespace, name) in [

@@ -16,7 +16,7 @@ use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_cluster::manifest::create_if_missing;
 use seedling_cluster::{ClusterError, apply_status};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -38,8 +38,11 @@ pub async fn run(client: Client, options: &Options) -> anyhow::Result<()> {
     };
     let mut last_status = None;
     loop {
-        let cluster_version = sources.cluster_version().await;
-        let inclusion = sources.inclusion(&cluster_version, &payload.version);
+        // bootkube creates it.
+        let cluster_version =
+            sources.version.until("ClusterVersion version", |found| Some(found.clone())).await;
+        let gates = sources.gates.one().unwrap_or_default();
+        let inclusion = Inclusion::of(&cluster_version, &gates, &payload.version);
         let work = Work::new(&client, &payload, inclusion, last_status.take());
         work.drive(&mut sources).await;
         tracing::info!("the ClusterVersion or the feature gates ask for another set of manifests");
@@ -51,30 +54,6 @@ struct Sources {
     version: Followed<ClusterVersion>,
     gates: Followed<FeatureGate>,
     operators: Followed<ClusterOperator>,
-}
-
-impl Sources {
-    /// Waits until bootkube has created it.
-    async fn cluster_version(&mut self) -> Arc<ClusterVersion> {
-        let mut said = String::new();
-        loop {
-            let snapshot = self.version.now();
-            if let Some(found) = snapshot.one() {
-                return found;
-            }
-            let why = snapshot.error.unwrap_or_else(|| "it is not there yet".into());
-            if said != why {
-                tracing::info!("waiting for ClusterVersion version: {why}");
-                said = why;
-            }
-            self.version.next().await;
-        }
-    }
-
-    fn inclusion(&self, cluster_version: &ClusterVersion, version: &str) -> Inclusion {
-        let gates = self.gates.one().unwrap_or_default();
-        Inclusion::of(cluster_version, &gates, version)
-    }
 }
 
 pub(super) struct Work<'a> {

@@ -3,6 +3,7 @@
 use super::decide::{Action, State, Step, decide};
 use super::masters;
 use crate::patience::{self, Progress};
+use crate::runtime::{Context, Inputs, Next, Pace};
 use crate::static_pod::Env;
 use crate::static_pod::certificates::{required_configmap, required_secret};
 use crate::static_pod::signers;
@@ -21,11 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// While members come and go: a learner catches up within tens of milliseconds, and no event tells.
-const GROWING: Duration = Duration::from_millis(200);
 /// A member that listens but is not ready yet lets its callers wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-const SETTLED: Duration = Duration::from_secs(10);
 const MANAGER: &str = "seedling-etcd-members";
 
 /// What is kept from look to look.
@@ -46,7 +44,12 @@ struct List {
 }
 
 /// Tells `seen` what it sees.
-pub async fn run(env: &Env, fence: Fence, seen: &watch::Sender<Result<State, String>>) -> Result<()> {
+pub async fn run(
+    context: &Context,
+    env: &Env,
+    fence: Fence,
+    seen: &watch::Sender<Result<State, String>>,
+) -> Result<()> {
     let mut members = Members {
         env,
         fence,
@@ -56,17 +59,17 @@ pub async fn run(env: &Env, fence: Fence, seen: &watch::Sender<Result<State, Str
         progress: Progress::default(),
     };
     let mut last = String::new();
-    loop {
-        let (pause, text) = match members.step(seen).await {
-            Ok((settled, text)) => (if settled { SETTLED } else { GROWING }, text),
-            Err(e) => (GROWING, format!("{e:#}")),
-        };
+    // No event tells how etcd's members are.
+    let running = context.run("etcd/members", Pace::MEMBERS, Inputs::default(), async |_| {
+        let (settled, text) = members.step(seen).await?;
         if text != last {
             tracing::info!("members: {text}");
             last = text;
         }
-        tokio::time::sleep(pause).await;
-    }
+        Ok(if settled { Next::Quiet } else { Next::Busy })
+    });
+    running.await;
+    Ok(())
 }
 
 async fn tls(env: &Env) -> Result<EtcdTls> {

@@ -10,13 +10,12 @@ mod recovery_model;
 #[cfg(test)]
 mod tests;
 
+use crate::runtime::Context;
 use crate::static_pod::certificates::leaves;
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use decide::State;
-use kube::Client;
 use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator};
-use seedling_cluster::lease::Fence;
 use seedling_components::{etcd, kube_apiserver};
 use seedling_pki::trust::{ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER};
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
@@ -33,8 +32,9 @@ pub const NAMES: Names = Names {
     pod_configmap: etcd::POD_CONFIGMAP,
 };
 
-pub async fn run(client: Client, fence: Fence) -> Result<()> {
-    let env = Env::load(client, &NAMES).await?;
+pub async fn run(context: Context) -> Result<()> {
+    let fence = context.fence.clone().context("only a leader may change etcd's members")?;
+    let env = Env::load(context.client.clone(), &NAMES).await?;
     let (tell, seen) = watch::channel(Err("the members were not asked yet".to_string()));
     let operand = Operand {
         names: NAMES,
@@ -43,8 +43,8 @@ pub async fn run(client: Client, fence: Fence) -> Result<()> {
         calm: |env| Box::pin(calm(env)),
     };
     tokio::select! {
-        ended = static_pod::run::<Etcd>(&env, &operand) => ended,
-        ended = members::run(&env, fence, &tell) => ended,
+        ended = static_pod::run::<Etcd>(&context, &env, &operand) => ended,
+        ended = members::run(&context, &env, fence, &tell) => ended,
     }
 }
 

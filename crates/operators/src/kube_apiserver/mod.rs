@@ -2,10 +2,10 @@
 
 mod encryption;
 
+use crate::runtime::Context;
 use crate::static_pod::certificates::{leaves, required_configmap, required_secret, tls_files, tls_pair};
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
-use kube::Client;
 use seedling_api::{Etcd, KubeApiServer, StaticPodOperator};
 use seedling_components::{Place, kube_apiserver, pod::to_yaml};
 use seedling_pki::Policy;
@@ -27,15 +27,15 @@ pub const NAMES: Names = Names {
     pod_configmap: kube_apiserver::POD_CONFIGMAP,
 };
 
-pub async fn run(client: Client) -> Result<()> {
-    let env = Env::load(client, &NAMES).await?;
+pub async fn run(context: Context) -> Result<()> {
+    let env = Env::load(context.client.clone(), &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, masters| Box::pin(health(env, masters))),
         calm: |env| Box::pin(calm(env)),
     };
-    static_pod::run::<KubeApiServer>(&env, &operand).await
+    static_pod::run::<KubeApiServer>(&context, &env, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {

@@ -1,10 +1,10 @@
 //! The kube-controller-manager operator: the controllers on every master, by revision, and the signer of kubelets' certificates.
 
+use crate::runtime::Context;
 use crate::static_pod::certificates::{required_configmap, required_secret, tls_files};
 use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand, policy, signers};
 use anyhow::Result;
-use kube::Client;
 use seedling_api::KubeControllerManager;
 use seedling_components::{Place, kube_controller_manager};
 use seedling_pki::trust::{CONTROLLER_MANAGER_CLIENT, CSR_CA, CSR_SIGNER, SERVER_CA};
@@ -19,15 +19,15 @@ pub const NAMES: Names = Names {
     pod_configmap: kube_controller_manager::POD_CONFIGMAP,
 };
 
-pub async fn run(client: Client) -> Result<()> {
-    let env = Env::load(client, &NAMES).await?;
+pub async fn run(context: Context) -> Result<()> {
+    let env = Env::load(context.client.clone(), &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager"))),
         calm: static_pod::always_calm,
     };
-    static_pod::run::<KubeControllerManager>(&env, &operand).await
+    static_pod::run::<KubeControllerManager>(&context, &env, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {

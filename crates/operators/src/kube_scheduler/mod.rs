@@ -1,9 +1,9 @@
 //! The kube-scheduler operator: the scheduler on every master, by revision.
 
+use crate::runtime::Context;
 use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand};
 use anyhow::Result;
-use kube::Client;
 use seedling_api::KubeScheduler;
 use seedling_components::{Place, kube_scheduler};
 use seedling_pki::trust::SCHEDULER_CLIENT;
@@ -18,15 +18,15 @@ pub const NAMES: Names = Names {
     pod_configmap: kube_scheduler::POD_CONFIGMAP,
 };
 
-pub async fn run(client: Client) -> Result<()> {
-    let env = Env::load(client, &NAMES).await?;
+pub async fn run(context: Context) -> Result<()> {
+    let env = Env::load(context.client.clone(), &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-scheduler"))),
         calm: static_pod::always_calm,
     };
-    static_pod::run::<KubeScheduler>(&env, &operand).await
+    static_pod::run::<KubeScheduler>(&context, &env, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {

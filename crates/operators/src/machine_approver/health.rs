@@ -1,9 +1,8 @@
 //! ClusterOperator `machine-approver`: what the approver can know of itself.
 
-use super::RETRY;
-use kube::Client;
+use crate::runtime::{Context, Inputs, Next, Pace, Status};
 use seedling_cluster::Cache;
-use seedling_cluster::operator_status::{Cond, Report, related_namespace, report};
+use seedling_cluster::operator_status::{Cond, related_namespace};
 use seedling_types::names::NS_APPROVER;
 use tokio::sync::watch;
 
@@ -49,26 +48,16 @@ pub(super) fn conditions(health: &Health) -> (Cond, Cond, Cond) {
     (available, progressing, degraded)
 }
 
-pub(super) async fn tell(client: &Client, version: &str, mut health: watch::Receiver<Health>) {
-    let cache = Cache::new(client);
-    loop {
-        let (available, progressing, degraded) = conditions(&health.borrow_and_update());
-        let told = Report {
-            name: "machine-approver".into(),
-            available,
-            progressing,
-            degraded,
-            version: version.into(),
-            related: vec![related_namespace(NS_APPROVER)],
-        };
-        match report(&cache, &told).await {
-            Ok(()) => drop(health.changed().await),
-            Err(e) => {
-                tracing::warn!("{e}");
-                tokio::time::sleep(RETRY).await;
-            }
-        }
-    }
+pub(super) async fn tell(context: &Context, version: &str, health: watch::Receiver<Health>) {
+    let related = vec![related_namespace(NS_APPROVER)];
+    let mut status = Status::new(Cache::new(&context.client), "machine-approver", version, related);
+    let inputs = Inputs::default().hears("health", &health);
+    let telling = context.run("machine-approver/status", Pace::USUAL, inputs, async |_| {
+        let (available, progressing, degraded) = conditions(&health.borrow());
+        status.tell(available, progressing, degraded).await?;
+        Ok(Next::Quiet)
+    });
+    telling.await
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ pub use judge::{Known, Verdict, judge};
 pub use show::{Shown, show};
 
 use crate::admission::{self, AdmissionError};
-use anyhow::Context;
+use crate::runtime::{Context, Inputs, Next, Pace};
+use anyhow::Context as _;
 use desk::Desk;
 use health::Health;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequestCondition;
@@ -25,83 +26,70 @@ use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_types::csr::REFUSED;
 use seedling_types::{Admission, ClusterDomain, Inventory};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::watch;
 
 const REASON: &str = "NodeCSRApprove";
 const MESSAGE: &str = "This CSR was approved by the Node CSR Approver (cluster-machine-approver)";
 /// Reasons quote what was asked for.
 const LONGEST_REASON: usize = 1000;
-/// After a failed write; the API server may be on its way out.
-const RETRY: Duration = Duration::from_millis(500);
-/// A watch that fails, or works again, says so only when it is asked.
-const LOOK: Duration = Duration::from_secs(10);
 /// A list comes in parts: somebody may have made many large requests.
 const PAGE: u32 = 50;
 
-pub async fn run(client: Client) -> anyhow::Result<()> {
-    operate(client, std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?).await;
+pub async fn run(context: Context) -> anyhow::Result<()> {
+    operate(context, std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?).await;
     Ok(())
 }
 
-pub async fn operate(client: Client, version: String) {
-    let inventory = crate::inventory::keep(&client).await;
-    let domain = cluster_domain(&client).await;
+pub async fn operate(context: Context, version: String) {
+    let inventory = crate::inventory::keep(&context.client).await;
+    let domain = cluster_domain(&context.client).await;
     let health = watch::Sender::new(Health::default());
     tokio::select! {
-        () = approve(&client, inventory, &domain, &health) => {}
-        () = health::tell(&client, &version, health.subscribe()) => {}
+        () = approve(&context, inventory, &domain, &health) => {}
+        () = health::tell(&context, &version, health.subscribe()) => {}
     }
 }
 
 /// Approves until dropped.
 pub async fn approve_loop(client: &Client, inventory: &Inventory, domain: &ClusterDomain) {
     let inventory = watch::Sender::new(inventory.clone());
-    approve(client, inventory.subscribe(), domain, &watch::Sender::new(Health::default())).await
+    let nobody_asks = watch::Sender::new(Health::default());
+    approve(&client.clone().into(), inventory.subscribe(), domain, &nobody_asks).await
 }
 
 async fn approve(
-    client: &Client,
-    mut inventory: watch::Receiver<Inventory>,
+    context: &Context,
+    inventory: watch::Receiver<Inventory>,
     domain: &ClusterDomain,
     health: &watch::Sender<Health>,
 ) {
-    let mut requests = follow(client, selection());
-    let mut nodes = follow::<Node>(client, Selection::all());
-    let mut tokens = follow(client, admission::selection());
+    let client = &context.client;
+    let requests = follow(client, selection());
+    let nodes = follow::<Node>(client, Selection::all());
+    let tokens = follow(client, admission::selection());
     let (mut failed_writes, mut desk) = (0, Desk::default());
-    loop {
-        let (known_nodes, given) = (nodes.now(), tokens.now());
-        fn state<K>(seen: &Snapshot<K>) -> (bool, Option<String>) {
-            (seen.synced, seen.deaf(Instant::now()).map(String::from))
-        }
-        // The requests may be many: they are looked at where they are.
-        let watched = [state(&requests.state.borrow_and_update()), state(&known_nodes), state(&given)];
-        let synced = watched.iter().all(|(synced, _)| *synced);
-        let (admission, no_tokens) = match admission_of(&given) {
+    let inputs = Inputs::default().needs(&requests).needs(&nodes).needs(&tokens);
+    let inputs = inputs.hears("inventory", &inventory).even_unlisted();
+    let approving = context.run("machine-approver", Pace::AT_ONCE, inputs, async |heard| {
+        let (admission, no_tokens) = match admission_of(&tokens.now()) {
             Ok(admission) => (Some(admission), None),
             Err(why) => (None, Some(why)),
         };
         let mut error = None;
-        if let Some(admission) = admission.as_ref().filter(|_| synced) {
-            let names = known_nodes.objects.keys().cloned().collect();
-            let machines = inventory.borrow_and_update().clone();
+        if let Some(admission) = admission.as_ref().filter(|_| heard.synced) {
+            let names = nodes.now().objects.into_keys().collect();
+            let machines = inventory.borrow().clone();
             let known = Known { inventory: &machines, domain, nodes: &names, admission };
             error = decide_all(client, &mut desk, &requests, &known).await;
         }
         failed_writes = if error.is_some() { failed_writes + 1 } else { 0 };
-        let retry = error.is_some();
-        let deaf = watched.into_iter().find_map(|(_, deaf)| deaf);
-        let now = Health { synced, deaf, no_tokens, failed_writes, error };
+        let failed = error.clone().map(anyhow::Error::msg);
+        let now = Health { synced: heard.synced, deaf: heard.deaf.clone(), no_tokens, failed_writes, error };
         health.send_if_modified(|was| std::mem::replace(was, now.clone()) != now);
-        tokio::select! {
-            _ = requests.state.changed() => {}
-            _ = nodes.state.changed() => {}
-            _ = tokens.state.changed() => {}
-            Ok(()) = inventory.changed() => {}
-            () = tokio::time::sleep(if retry { RETRY } else { LOOK }) => {}
-        }
-    }
+        failed.map_or(Ok(Next::Quiet), Err)
+    });
+    approving.await
 }
 
 /// Without it nothing is approved: nobody knows which keys were given a certificate.
@@ -208,13 +196,8 @@ fn event(csr: &CertificateSigningRequest, why: &str) -> Event {
 /// DNS `cluster` has it as `spec.baseDomain`.
 async fn cluster_domain(client: &Client) -> ClusterDomain {
     let mut dns = follow::<Dns>(client, Selection::one(None, "cluster"));
-    loop {
-        let spec = dns.next().await.one().and_then(|dns| dns.spec.clone());
-        if let Some(domain) = spec.map(|spec| spec.base_domain).filter(|domain| !domain.is_empty()) {
-            return ClusterDomain(domain);
-        }
-        tracing::info!("waiting for DNS cluster");
-    }
+    let domain = |dns: &Dns| Some(dns.spec.as_ref()?.base_domain.clone()).filter(|domain| !domain.is_empty());
+    ClusterDomain(dns.until("DNS cluster", domain).await)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Whether each master could hand out a config, asked where a joining machine asks.
 
+use crate::runtime::{Context, Inputs, Next, Pace};
 use kube::Client;
 use seedling_api::{ConfigMap, Files, Pod};
 use seedling_cluster::follow::{Selection, follow};
@@ -11,9 +12,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// While one does not answer, and while all do.
-const SOON: Duration = Duration::from_secs(1);
-const WHILE_WELL: Duration = Duration::from_secs(30);
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// By master.
@@ -29,15 +27,16 @@ pub struct Answer {
 
 /// Asks again when a pod of the server changed, or some time has passed.
 pub async fn ask_masters(
-    client: &Client,
+    context: &Context,
     inventory: &Inventory,
     api_server: &str,
     answers: &watch::Sender<Answers>,
 ) {
-    let mut pods = follow::<Pod>(client, Selection::within(NS_MCO));
+    let pods = follow::<Pod>(&context.client, Selection::within(NS_MCO));
     let masters = inventory.masters();
-    loop {
-        let asked = match authority(client).await {
+    let inputs = Inputs::default().watches(&pods);
+    let asking = context.run("machine-config/answers", Pace::ANSWERS, inputs, async |_| {
+        let asked = match authority(&context.client).await {
             Ok(ca) => futures::future::join_all(masters.iter().map(|m| ask(m, api_server, &ca))).await,
             Err(e) => vec![Err(e); masters.len()],
         };
@@ -50,9 +49,9 @@ pub async fn ask_masters(
             }
             *answers != before
         });
-        let wait = if asked.iter().all(Result::is_ok) { WHILE_WELL } else { SOON };
-        let _ = tokio::time::timeout(wait, pods.state.changed()).await;
-    }
+        Ok(if asked.iter().all(Result::is_ok) { Next::Quiet } else { Next::Busy })
+    });
+    asking.await
 }
 
 async fn authority(client: &Client) -> Result<reqwest::Certificate, String> {

@@ -11,7 +11,8 @@ mod tell;
 
 pub use nodes::label_nodes;
 
-use anyhow::Context;
+use crate::runtime::{Context, Inputs, Next, Pace};
+use anyhow::Context as _;
 use kube::Client;
 use nodes::Wanted;
 use seedling_api::{DaemonSet, Infrastructure, Meta, Scheduler};
@@ -19,37 +20,35 @@ use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::manifest;
 use seedling_components::machine_config::{SERVER, server_daemon_set};
 use seedling_types::names::NS_MCO;
-use std::time::Duration;
 use tokio::sync::watch;
 
 const MANAGER: &str = "machine-config-operator";
-/// After a failed write; the API server may be on its way out.
-const RETRY: Duration = Duration::from_millis(500);
 
-pub async fn run(client: Client) -> anyhow::Result<()> {
+pub async fn run(context: Context) -> anyhow::Result<()> {
     let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
-    operate(client, variable("RELEASE_VERSION")?, variable("SEEDLING_IMAGE")?).await;
+    operate(context, variable("RELEASE_VERSION")?, variable("SEEDLING_IMAGE")?).await;
     Ok(())
 }
 
-pub async fn operate(client: Client, version: String, image: String) {
-    let inventory = crate::inventory::wait(&client).await;
+/// One loop for each thing that must not wait for another; `tell` alone writes the status.
+pub async fn operate(context: Context, version: String, image: String) {
+    let inventory = crate::inventory::wait(&context.client).await;
     let wanted = watch::Sender::new(Wanted::default());
     let rendered = watch::Sender::new(Err("not rendered yet".to_string()));
     let answers = watch::Sender::new(answers::Answers::new());
     let serving = async {
-        let api_server = api_server(&client).await;
+        let api_server = api_server(&context.client).await;
         tokio::join!(
-            keep_server(&client, &image, &api_server),
-            answers::ask_masters(&client, &inventory, &api_server, &answers)
+            keep_server(&context, &image, &api_server),
+            answers::ask_masters(&context, &inventory, &api_server, &answers)
         );
     };
     tokio::select! {
-        () = nodes::dress_nodes(&client, &inventory, wanted.subscribe()) => {}
-        () = follow_scheduler(&client, &wanted) => {}
-        () = pools::keep_rendered(&client, &version, &wanted, &rendered) => {}
+        () = nodes::dress_nodes(&context, &inventory, wanted.subscribe()) => {}
+        () = follow_scheduler(&context.client, &wanted) => {}
+        () = pools::keep_rendered(&context, &version, &wanted, &rendered) => {}
         () = serving => {}
-        () = tell::tell(&client, &version, &inventory, answers.subscribe(), rendered.subscribe()) => {}
+        () = tell::tell(&context, &version, &inventory, answers.subscribe(), rendered.subscribe()) => {}
     }
 }
 
@@ -66,32 +65,24 @@ async fn follow_scheduler(client: &Client, wanted: &watch::Sender<Wanted>) {
 /// `https://api-int.CD:6443`, from Infrastructure `cluster`.
 async fn api_server(client: &Client) -> String {
     let mut infrastructure = follow::<Infrastructure>(client, Selection::one(None, "cluster"));
-    loop {
-        let status = infrastructure.next().await.one().and_then(|seen| seen.status.clone());
-        if let Some(url) = status.map(|s| s.api_server_internal_uri).filter(|url| !url.is_empty()) {
-            return url;
-        }
-        tracing::info!("waiting for Infrastructure cluster");
-    }
+    let url = |seen: &Infrastructure| {
+        Some(seen.status.as_ref()?.api_server_internal_uri.clone()).filter(|url| !url.is_empty())
+    };
+    infrastructure.until("Infrastructure cluster", url).await
 }
 
 /// Applied at the start and whenever somebody changes or removes it.
-async fn keep_server(client: &Client, image: &str, api_server: &str) {
-    let mut live = follow::<DaemonSet>(client, Selection::one(Some(NS_MCO), SERVER));
+async fn keep_server(context: &Context, image: &str, api_server: &str) {
+    let live = follow::<DaemonSet>(&context.client, Selection::one(Some(NS_MCO), SERVER));
     let mut ours = None;
-    loop {
-        let seen = live.now();
-        let generation = seen.one().and_then(|d| d.generation());
-        if seen.synced && (ours.is_none() || generation != ours) {
-            match manifest::apply(client, MANAGER, &server_daemon_set(image, api_server)).await {
-                Ok(applied) => ours = applied["metadata"]["generation"].as_i64(),
-                Err(e) => {
-                    tracing::warn!("{e}");
-                    tokio::time::sleep(RETRY).await;
-                    continue;
-                }
-            }
+    let inputs = Inputs::default().needs(&live);
+    let keeping = context.run("machine-config/server", Pace::USUAL, inputs, async |_| {
+        if ours.is_none() || live.one().and_then(|live| live.generation()) != ours {
+            let wanted = server_daemon_set(image, api_server);
+            let applied = manifest::apply(&context.client, MANAGER, &wanted).await?;
+            ours = applied["metadata"]["generation"].as_i64();
         }
-        let _ = live.state.changed().await;
-    }
+        Ok(Next::Quiet)
+    });
+    keeping.await
 }

@@ -4,22 +4,21 @@
 //! bootkube, until the operator takes over.
 
 use super::MANAGER;
+use crate::runtime::{Context, Inputs, Next, Pace};
 use k8s_openapi::api::core::v1::Taint;
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, Error};
 use seedling_api::{Meta, Node};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_components::machine_config::{CURRENT_CONFIG, DESIRED_CONFIG, STATE};
 use seedling_types::{Host, Inventory, Role};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::sync::watch;
 
 const MASTER: &str = "node-role.kubernetes.io/master";
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const WORKER: &str = "node-role.kubernetes.io/worker";
-const RETRY: Duration = Duration::from_millis(250);
 
 /// What is known beside the inventory; nothing of it on the bootstrap node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,36 +32,31 @@ pub struct Wanted {
 /// Labels Nodes as they register, until dropped.
 pub async fn label_nodes(client: &Client, inventory: &Inventory) {
     let nothing_more = watch::Sender::new(Wanted::default());
-    dress_nodes(client, inventory, nothing_more.subscribe()).await
+    dress_nodes(&client.clone().into(), inventory, nothing_more.subscribe()).await
 }
 
-pub async fn dress_nodes(client: &Client, inventory: &Inventory, mut wanted: watch::Receiver<Wanted>) {
-    let api: Api<Node> = Api::all(client.clone());
+pub async fn dress_nodes(context: &Context, inventory: &Inventory, wanted: watch::Receiver<Wanted>) {
+    let api: Api<Node> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-    let mut nodes = follow::<Node>(client, Selection::all());
-    loop {
-        let (want, seen) = (wanted.borrow_and_update().clone(), nodes.now());
-        let mut retry = false;
+    let nodes = follow::<Node>(&context.client, Selection::all());
+    let inputs = Inputs::default().needs(&nodes).hears("wanted", &wanted);
+    let dressing = context.run("machine-config/nodes", Pace::AT_ONCE, inputs, async |_| {
+        let (want, seen) = (wanted.borrow().clone(), nodes.now());
+        // One that cannot be changed keeps no other from its labels.
+        let mut failed = None;
         for (name, node) in &seen.objects {
             let Some(patch) = inventory.by_name(name).and_then(|host| dress(node, host, &want)) else {
                 continue;
             };
             match api.patch(name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => tracing::info!(node = name, "labels, taints and annotations set"),
-                // Somebody changed the taints meanwhile: look again.
-                Err(Error::Api(status)) if status.code == 409 => retry = true,
-                Err(e) => {
-                    tracing::warn!("Node {name}: {e}");
-                    retry = true;
-                }
+                // Also when somebody changed the taints meanwhile: it is looked at again.
+                Err(e) => failed = Some(anyhow::anyhow!("Node {name}: {e}")),
             }
         }
-        tokio::select! {
-            _ = nodes.state.changed() => {}
-            Ok(()) = wanted.changed() => {}
-            () = tokio::time::sleep(RETRY), if retry => {}
-        }
-    }
+        failed.map_or(Ok(Next::Quiet), Err)
+    });
+    dressing.await
 }
 
 /// The merge patch that gives a Node what it lacks.

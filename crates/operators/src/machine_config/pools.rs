@@ -1,7 +1,8 @@
 //! Pools: each has its MachineConfigs rendered, and counts the Nodes that run the result.
 
+use super::MANAGER;
 use super::nodes::Wanted;
-use super::{MANAGER, RETRY};
+use crate::runtime::{Context, Inputs, Next, Pace};
 use kube::Client;
 use seedling_api::{Conditions, ControllerConfig, MachineConfigPool, Meta, Node, named, now};
 use seedling_cluster::follow::{Selection, follow};
@@ -28,45 +29,36 @@ enum PoolError {
 
 /// Renders again whenever a pool, a MachineConfig, the ControllerConfig or a Node changes.
 pub async fn keep_rendered(
-    client: &Client,
+    context: &Context,
     version: &str,
     wanted: &watch::Sender<Wanted>,
     rendered: &watch::Sender<Result<(), String>>,
 ) {
-    let mut pools = follow::<MachineConfigPool>(client, Selection::all());
-    let mut configs = follow::<seedling_api::MachineConfig>(client, Selection::all());
-    let mut controller = follow::<ControllerConfig>(client, Selection::one(None, CONTROLLER_CONFIG));
-    let mut nodes = follow::<Node>(client, Selection::all());
-    loop {
-        let (have, sources, nodes_now) = (pools.now(), configs.now(), nodes.now());
-        let controller_now = controller.one().map(|controller| value(&*controller));
-        let result = match controller_now {
-            Some(controller) if have.synced && sources.synced && nodes_now.synced => {
-                let sources = machine_configs(&sources.objects);
-                let nodes: Vec<_> = nodes_now.objects.into_values().collect();
-                let world = World { client, version, controller, sources, nodes };
-                let pools = have.objects.iter().map(|(name, pool)| (name.clone(), value(&**pool))).collect();
-                world.sync(&pools, wanted).await.map_err(|e| e.to_string())
-            }
-            _ => Err(format!("waiting for ControllerConfig {CONTROLLER_CONFIG} and the pools")),
+    let client = &context.client;
+    let pools = follow::<MachineConfigPool>(client, Selection::all());
+    let configs = follow::<seedling_api::MachineConfig>(client, Selection::all());
+    let controller = follow::<ControllerConfig>(client, Selection::one(None, CONTROLLER_CONFIG));
+    let nodes = follow::<Node>(client, Selection::all());
+    let inputs = Inputs::default().needs(&pools).needs(&configs).needs(&controller).needs(&nodes);
+    let say = |result: Result<(), String>| {
+        rendered.send_if_modified(|was| std::mem::replace(was, result.clone()) != result)
+    };
+    let rendering = context.run("machine-config/pools", Pace::USUAL, inputs, async |_| {
+        let Some(controller) = controller.one() else {
+            say(Err(format!("waiting for ControllerConfig {CONTROLLER_CONFIG}")));
+            return Ok(Next::Waits("the ControllerConfig"));
         };
-        let failed = result.is_err();
-        rendered.send_if_modified(|r| {
-            let changed = *r != result;
-            if changed && let Err(e) = &result {
-                tracing::warn!("{e}");
-            }
-            *r = result;
-            changed
-        });
-        tokio::select! {
-            _ = pools.state.changed() => {}
-            _ = configs.state.changed() => {}
-            _ = controller.state.changed() => {}
-            _ = nodes.state.changed() => {}
-            () = tokio::time::sleep(RETRY), if failed => {}
-        }
-    }
+        let sources = machine_configs(&configs.now().objects);
+        let nodes = nodes.now().objects.into_values().collect();
+        let world = World { client, version, controller: value(&*controller), sources, nodes };
+        let pools = pools.now().objects;
+        let pools = pools.iter().map(|(name, pool)| (name.clone(), value(&**pool))).collect();
+        let result = world.sync(&pools, wanted).await;
+        say(result.as_ref().map(|_| ()).map_err(ToString::to_string));
+        result?;
+        Ok(Next::Quiet)
+    });
+    rendering.await
 }
 
 /// As people and the payload wrote it.

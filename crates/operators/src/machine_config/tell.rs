@@ -1,11 +1,10 @@
 //! ClusterOperator `machine-config`.
 
-use super::RETRY;
 use super::answers::Answers;
 use crate::patience::{self, Progress};
-use kube::Client;
+use crate::runtime::{Context, Inputs, Next, Pace, Status};
 use seedling_cluster::Cache;
-use seedling_cluster::operator_status::{Cond, Report, related_namespace, report, said_available};
+use seedling_cluster::operator_status::{Cond, related_namespace};
 use seedling_types::Inventory;
 use seedling_types::names::NS_MCO;
 use std::time::Instant;
@@ -18,54 +17,28 @@ const STRIKES: u32 = 5;
 const ENOUGH: usize = 2;
 
 pub async fn tell(
-    client: &Client,
+    context: &Context,
     version: &str,
     inventory: &Inventory,
-    mut answers: watch::Receiver<Answers>,
-    mut rendered: watch::Receiver<Result<(), String>>,
+    answers: watch::Receiver<Answers>,
+    rendered: watch::Receiver<Result<(), String>>,
 ) {
     let masters: Vec<_> = inventory.masters().iter().map(|m| m.name.clone()).collect();
-    let cache = Cache::new(client);
-    let mut was_available = None;
+    let related = vec![related_namespace(NS_MCO)];
+    let mut status = Status::new(Cache::new(&context.client), NAME, version, related);
     let mut progress = Progress::default();
-    loop {
-        let told = async {
-            let was = match was_available {
-                Some(was) => was,
-                None => said_available(&cache, NAME).await?,
-            };
-            let rendered = rendered.borrow_and_update().clone();
-            let patience = patience::read(&cache).await?;
-            let answers = answers.borrow_and_update().clone();
-            let now = Instant::now();
-            let lost = |m: &&String| progress.stalled(m, (), answers_well(&answers, m), now) >= patience;
-            let lost: Vec<_> = masters.iter().filter(lost).cloned().collect();
-            let (available, progressing, degraded) = decide(&masters, &lost, &answers, &rendered, was);
-            was_available = Some(available.status);
-            let related = vec![related_namespace(NS_MCO)];
-            report(
-                &cache,
-                &Report {
-                    name: NAME.into(),
-                    available,
-                    progressing,
-                    degraded,
-                    version: version.into(),
-                    related,
-                },
-            )
-            .await
-        };
-        if let Err(e) = told.await {
-            tracing::warn!("{e}");
-            tokio::time::sleep(RETRY).await;
-            continue;
-        }
-        tokio::select! {
-            _ = answers.changed() => {}
-            _ = rendered.changed() => {}
-        }
-    }
+    let inputs = Inputs::default().hears("answers", &answers).hears("rendered", &rendered);
+    let telling = context.run("machine-config/status", Pace::USUAL, inputs, async |_| {
+        let was_available = status.was_available().await?;
+        let patience = patience::read(&status.cache).await?;
+        let (answers, rendered, now) = (answers.borrow().clone(), rendered.borrow().clone(), Instant::now());
+        let lost = |m: &&String| progress.stalled(m, (), answers_well(&answers, m), now) >= patience;
+        let lost: Vec<_> = masters.iter().filter(lost).cloned().collect();
+        let (available, progressing, degraded) = decide(&masters, &lost, &answers, &rendered, was_available);
+        status.tell(available, progressing, degraded).await?;
+        Ok(Next::Quiet)
+    });
+    telling.await
 }
 
 fn answers_well(answers: &Answers, master: &str) -> bool {

@@ -18,13 +18,13 @@ mod view;
 
 use crate::inventory;
 use crate::patience::{self, Progress};
+use crate::runtime::{Context, Next, Pace, Status};
 use anyhow::{Context as _, Result};
 use decide::{NodeView, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
 use report::Behind;
 use seedling_api::{Conditions, ConfigMap, Files, Meta, Pod, StaticPodOperator};
-use seedling_cluster::operator_status::report_refusals;
 use seedling_cluster::{Cache, Kind, delete_seen, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
@@ -92,14 +92,8 @@ pub fn always_calm(_: &Env) -> BoxFuture<'_, Result<bool>> {
 }
 
 const MANAGER: &str = "seedling-installers";
-/// Certificates and forgotten changes are looked at this often; everything else is a watch.
-const RESYNC: Duration = Duration::from_secs(60);
-/// While something is under way and nothing else wakes us: readiness of an operand is no event of the API.
-const PROGRESS: Duration = Duration::from_secs(1);
 /// Of what ends again and again nobody expects that it becomes ready by itself: after its certificates have ended, only by a new revision.
 const CRASHING: Duration = Duration::from_secs(60);
-/// Events come in bursts; one look is enough for all of one.
-const BURST: Duration = Duration::from_millis(50);
 
 impl Env {
     pub async fn load(client: Client, names: &Names) -> Result<Self> {
@@ -127,41 +121,30 @@ async fn release_info(client: &Client) -> Result<ReleaseInfo> {
 }
 
 /// Runs for ever: watches, decides, acts. `K`: the operator's settings.
-pub async fn run<K: Kind + StaticPodOperator>(env: &Env, operand: &Operand) -> Result<()> {
+pub async fn run<K: Kind + StaticPodOperator>(context: &Context, env: &Env, operand: &Operand) -> Result<()> {
     let names = &operand.names;
-    let mut watched = Watched::<K>::start(&env.client, names);
-    let mut asked = Asked::default();
-    let mut seen = Seen::default();
-    let mut stuck = Stuck::default();
-    loop {
-        let view = watched.view();
-        if let Some(view) = &view {
-            unstick(env, names, view, &mut stuck).await;
-        }
-        let busy = match view {
-            Some(view) => match sync::<K>(env, operand, &view, &mut asked, &mut seen).await {
-                Ok(busy) => busy,
-                Err(e) => {
-                    tracing::warn!("{}: {e:#}", names.operator);
-                    tell_refusals(env, names).await;
-                    true
-                }
-            },
-            None => {
-                tell_refusals(env, names).await;
-                true
+    let watched = Watched::<K>::start(&env.client, names);
+    let related = report::related::<K>(names);
+    let mut status = Status::new(env.cache.clone(), names.operator, &env.release.version, related);
+    let (mut asked, mut seen, mut stuck) = (Asked::default(), Seen::default(), Stuck::default());
+    let inputs = watched.inputs(&env.cache).even_unlisted();
+    let running = context.run(names.operator, Pace::USUAL, inputs, async |heard| {
+        let view = watched.view().filter(|_| heard.synced);
+        let done = match &view {
+            Some(view) => {
+                unstick(env, names, view, &mut stuck).await;
+                sync::<K>(env, operand, view, &mut asked, &mut seen, &mut status).await
             }
+            None => Ok(Next::Busy),
         };
-        watched.changed(&env.cache, if busy { PROGRESS } else { RESYNC }).await;
-        tokio::time::sleep(BURST).await;
-    }
-}
-
-/// Whoever comes to no report says at least what its role does not allow.
-async fn tell_refusals(env: &Env, names: &Names) {
-    if let Err(e) = report_refusals(&env.cache, names.operator).await {
-        tracing::warn!("{}: {e}", names.operator);
-    }
+        // Whoever comes to no report says at least what its role does not allow.
+        if done.is_err() || view.is_none() {
+            status.tell_refusals().await;
+        }
+        done
+    });
+    running.await;
+    Ok(())
 }
 
 async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
@@ -191,7 +174,7 @@ struct Asked(Option<(Instant, Vec<String>, Health)>);
 impl Asked {
     async fn health(&mut self, env: &Env, operand: &Operand, masters: &[String]) -> Health {
         match &self.0 {
-            Some((at, of, health)) if at.elapsed() < PROGRESS && of == masters => health.clone(),
+            Some((at, of, health)) if at.elapsed() < Pace::USUAL.busy && of == masters => health.clone(),
             _ => {
                 let health = (operand.health)(env, masters).await;
                 self.0 = Some((Instant::now(), masters.to_vec(), health.clone()));
@@ -201,14 +184,14 @@ impl Asked {
     }
 }
 
-/// True: something is under way.
 async fn sync<K: Kind + StaticPodOperator>(
     env: &Env,
     operand: &Operand,
     view: &View,
     asked: &mut Asked,
     seen: &mut Seen,
-) -> Result<bool> {
+    status: &mut Status,
+) -> Result<Next> {
     let names = &operand.names;
     let desired = (operand.desired)(env).await?;
     let latest = revision::ensure(&env.cache, names, &desired, &view.reason).await?;
@@ -225,13 +208,17 @@ async fn sync<K: Kind + StaticPodOperator>(
     }
     let health = asked.health(env, operand, &view.masters).await;
     let behind = behind(env, &nodes, latest, patience, &mut seen.newest);
-    report::report::<K>(env, names, &view.recorded, &nodes, latest, &behind, &health).await?;
+    let (_, wrong_policy) = policy::read(&env.cache).await?;
+    report::record::<K>(env, &view.recorded, &nodes, latest).await?;
+    let (available, progressing, degraded) =
+        report::conditions(names, &nodes, latest, &behind, &health, &wrong_policy);
+    status.tell(available, progressing, degraded).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
     if !busy && let Err(e) = prune(env, names, view, &nodes, latest).await {
         // It is seen again; nothing waits for it.
         tracing::warn!("{}: {e:#}", names.operator);
     }
-    Ok(busy)
+    Ok(if busy { Next::Busy } else { Next::Quiet })
 }
 
 /// A watch may have told nothing for a while without knowing it: what is to be stopped is decided by what the API says now.

@@ -1,12 +1,12 @@
 //! What a static-pod operator says: the status of its settings object, and its ClusterOperator.
 
 use super::decide::NodeView;
-use super::{Env, Health, Names, policy};
+use super::{Env, Health, Names};
 use anyhow::Result;
 use seedling_api::StaticPodOperator;
 use seedling_api::config::RelatedObject;
 use seedling_api::operator::{NodeStatus, StaticPodStatus};
-use seedling_cluster::operator_status::{Cond, Report, related_namespace, report as report_operator};
+use seedling_cluster::operator_status::{Cond, related_namespace};
 use seedling_cluster::{Kind, apply_status};
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 
@@ -31,40 +31,46 @@ pub struct Behind {
     pub lost: bool,
 }
 
-pub async fn report<K: Kind + StaticPodOperator>(
+/// The settings' own record of the masters.
+pub async fn record<K: Kind + StaticPodOperator>(
     env: &Env,
-    names: &Names,
     recorded: &StaticPodStatus,
+    nodes: &[NodeView],
+    latest: i64,
+) -> Result<()> {
+    if let Some(status) = node_statuses(recorded, nodes, latest) {
+        apply_status(&env.client, MANAGER, &K::with_status(status)).await?;
+    }
+    Ok(())
+}
+
+/// Available, progressing, degraded.
+pub fn conditions(
+    names: &Names,
     nodes: &[NodeView],
     latest: i64,
     behind: &[Behind],
     health: &Health,
-) -> Result<()> {
-    let (_, wrong_policy) = policy::read(&env.cache).await?;
-    if let Some(status) = node_statuses(recorded, nodes, latest) {
-        apply_status(&env.client, MANAGER, &K::with_status(status)).await?;
-    }
+    wrong_policy: &[String],
+) -> (Cond, Cond, Cond) {
     let failed: Vec<_> = nodes.iter().filter(|n| n.failed(latest)).map(|n| n.name.clone()).collect();
-    let cond = |status: bool, yes: &str, no: &str, message: String| {
-        Cond::new(status, if status { yes } else { no }, message)
+    let reason = if health.working { "AsExpected" } else { "NotWorking" };
+    (
+        Cond::new(health.working, reason, health.message.clone()),
+        progressing(nodes.len(), latest, behind),
+        degraded(names.namespace, latest, &failed, behind, wrong_policy),
+    )
+}
+
+/// What the ClusterOperator looks after.
+pub fn related<K: Kind>(names: &Names) -> Vec<RelatedObject> {
+    let settings = RelatedObject {
+        group: "operator.openshift.io".into(),
+        resource: K::plural(&()).into(),
+        name: "cluster".into(),
+        namespace: None,
     };
-    let report = Report {
-        name: names.operator.into(),
-        available: cond(health.working, "AsExpected", "NotWorking", health.message.clone()),
-        progressing: progressing(nodes.len(), latest, behind),
-        degraded: degraded(names.namespace, latest, &failed, behind, &wrong_policy),
-        version: env.release.version.clone(),
-        related: vec![
-            RelatedObject {
-                group: "operator.openshift.io".into(),
-                resource: K::plural(&()).into(),
-                name: "cluster".into(),
-                namespace: None,
-            },
-            related_namespace(names.namespace),
-        ],
-    };
-    Ok(report_operator(&env.cache, &report).await?)
+    vec![settings, related_namespace(names.namespace)]
 }
 
 fn progressing(joined: usize, latest: i64, behind: &[Behind]) -> Cond {

@@ -2,6 +2,7 @@
 
 use super::Names;
 use super::decide::{Installer, NodeView, Static};
+use crate::runtime::Inputs;
 use anyhow::Result;
 use kube::Client;
 use seedling_api::operator::StaticPodStatus;
@@ -10,7 +11,6 @@ use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::{Cache, Kind, list};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub struct View {
     pub masters: Vec<String>,
@@ -47,28 +47,17 @@ impl<K: Kind + StaticPodOperator> Watched<K> {
         }
     }
 
+    pub fn inputs(&self, cache: &Cache) -> Inputs {
+        Inputs::default().needs(&self.nodes).needs(&self.pods).needs(&self.settings).caches(cache)
+    }
+
+    /// Nothing, as long as there are no settings.
     pub fn view(&self) -> Option<View> {
-        let (nodes, pods, settings) = (self.nodes.now(), self.pods.now(), self.settings.now());
-        if !(nodes.synced && pods.synced && settings.synced) {
-            return None;
-        }
-        let settings = settings.one()?;
+        let (nodes, pods, settings) = (self.nodes.now(), self.pods.now(), self.settings.one()?);
         let pods = pods.objects.into_values().map(|p| (p.name().to_string(), p)).collect();
         let masters = masters(nodes.objects.values().map(|node| &**node));
         let (reason, recorded) = (settings.spec().force_redeployment_reason, settings.status());
         Some(View { masters, pods, reason, recorded })
-    }
-
-    pub async fn changed(&mut self, cache: &Cache, at_most: Duration) {
-        let changed = async {
-            tokio::select! {
-                _ = self.nodes.next() => {}
-                _ = self.pods.next() => {}
-                _ = self.settings.next() => {}
-                () = cache.changed(at_most) => {}
-            }
-        };
-        let _ = tokio::time::timeout(at_most, changed).await;
     }
 }
 

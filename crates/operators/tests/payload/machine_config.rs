@@ -166,9 +166,9 @@ async fn a_master_joins() {
     // With the rights of their own service accounts, no more.
     let image = release().images["seedling"].clone();
     let operator = as_service_account(&plane, NS, "machine-config-operator").await;
-    tokio::spawn(machine_config::operate(operator, VERSION.into(), image));
+    tokio::spawn(machine_config::operate(operator.into(), VERSION.into(), image));
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
-    tokio::spawn(machine_approver::operate(approver, VERSION.into()));
+    tokio::spawn(machine_approver::operate(approver.into(), VERSION.into()));
     let server = as_service_account(&plane, NS, "machine-config-server").await;
     let source = Source::cluster(server, "https://api-int.ocp4.example.com:6443");
     let tls_dir = tls.path().to_path_buf();
@@ -283,7 +283,7 @@ async fn a_flood_of_requests_keeps_nobody_waiting() {
     let tls = tempfile::tempdir().unwrap();
     prepare(&client, tls.path()).await;
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
-    tokio::spawn(machine_approver::operate(approver, VERSION.into()));
+    tokio::spawn(machine_approver::operate(approver.into(), VERSION.into()));
     let bad = as_user(&plane, "system:node:bad", &["system:nodes", "system:authenticated"]).await;
     let signer = csr::SERVING_SIGNER;
     for hundred in 0..6 {

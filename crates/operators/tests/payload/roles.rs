@@ -7,7 +7,8 @@ use seedling_cluster::lease::lead;
 use seedling_cluster::manifest::{apply_status, delete, list};
 use seedling_components::kube_apiserver::encryption::{KEYS, KEYS_SECRET, Keys};
 use seedling_machine_config_server::bootstrapper::Tokens;
-use seedling_operators::{dns, etcd, kube_apiserver, kube_controller_manager, kube_scheduler, network};
+use seedling_operators::runtime::Context;
+use seedling_operators::{daemon_set, etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
 use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
 use seedling_types::names::*;
 use serde_json::{Value, json};
@@ -459,20 +460,18 @@ async fn operators_are_refused_nothing_they_do() {
         let leadership = lead(client.clone(), account.0, lock, "test").await.unwrap();
         leading.insert(account, (client, leadership));
     }
-    let client = |account: Account| leading[&account].0.clone();
-    let fence = leading[&ETCD].1.fence();
-    let image = || "registry.seedling.internal/seedling/x@sha256:1".to_string();
-    let of_network =
-        network::Images { version: "0.1.0".into(), flannel: image(), kube_proxy: image(), seedling: image() };
-    let of_dns = dns::Images { version: "0.1.0".into(), coredns: image() };
+    let of = |account: Account| {
+        let (client, leadership) = &leading[&account];
+        Context { fence: Some(leadership.fence()), ..client.clone().into() }
+    };
     let ended = tokio::select! {
         () = work(&plane) => None,
-        ended = etcd::run(client(ETCD), fence) => Some(ended),
-        ended = kube_apiserver::run(client(KAS)) => Some(ended),
-        ended = kube_controller_manager::run(client(KCM)) => Some(ended),
-        ended = kube_scheduler::run(client(SCHEDULER)) => Some(ended),
-        ended = network::operate(client(NETWORK), of_network) => Some(ended),
-        ended = dns::operate(client(DNS), of_dns) => Some(ended),
+        ended = etcd::run(of(ETCD)) => Some(ended),
+        ended = kube_apiserver::run(of(KAS)) => Some(ended),
+        ended = kube_controller_manager::run(of(KCM)) => Some(ended),
+        ended = kube_scheduler::run(of(SCHEDULER)) => Some(ended),
+        ended = daemon_set::operate(of(NETWORK), &daemon_set::NETWORK, super::given) => Some(ended),
+        ended = daemon_set::operate(of(DNS), &daemon_set::DNS, super::given) => Some(ended),
     };
     assert!(ended.is_none(), "an operator ended: {ended:?}");
     for (_, leadership) in leading.into_values() {
