@@ -52,6 +52,8 @@ pub enum CreateError {
     Bcrypt(#[from] bcrypt::BcryptError),
     #[error(transparent)]
     Component(#[from] seedling_types::release::MissingComponent),
+    #[error(transparent)]
+    Template(#[from] seedling_types::template::TemplateError),
 }
 
 /// A certificate that is too old to start a cluster with.

@@ -24,4 +24,4 @@ pub use plan::{Outcome, PLAN, Step};
 pub use progress::report_progress;
 pub use quorum::accept_loss;
 pub use release_image::fetch_release_manifests;
-pub use runner::run;
+pub use runner::{run, run_plan};

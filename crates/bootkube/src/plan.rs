@@ -4,29 +4,50 @@ use crate::Context;
 use crate::stages::*;
 use anyhow::Result;
 use futures::future::LocalBoxFuture;
-use seedling_steps::Stage;
+use seedling_steps::{Stage, Unmet};
 
 /// How a stage ended well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
     /// The payload has no such component; the record says so.
     NotInPayload(&'static str),
-    /// A check that failed without harm: recorded, never fatal.
-    Failed,
+    /// The stage does nothing but its check, which is recorded and never fatal.
+    Advisory,
+    /// What an advisory check saw.
+    Failed(String),
 }
 
 pub struct Step {
     pub stage: Stage,
     pub run: for<'a> fn(&'a Context) -> LocalBoxFuture<'a, Result<Outcome>>,
+    /// Whether it is as `stage.check` says; if not, the error says what was seen.
+    pub check: for<'a> fn(&'a Context) -> LocalBoxFuture<'a, Result<()>>,
+}
+
+impl Step {
+    /// Runs the stage, then its check.
+    pub async fn work(&self, c: &Context) -> Result<Outcome> {
+        let outcome = (self.run)(c).await?;
+        match (self.check)(c).await {
+            Ok(()) => Ok(outcome),
+            Err(seen) if outcome == Outcome::Advisory => {
+                Ok(Outcome::Failed(format!("{}: {seen:#}", self.stage.check)))
+            }
+            // A wait says by itself what it waited for and what it saw.
+            Err(unmet) if unmet.is::<Unmet>() => Err(unmet),
+            Err(seen) => Err(seen.context(format!("check failed ({})", self.stage.check))),
+        }
+    }
 }
 
 macro_rules! step {
-    ($module:ident) => {
-        Step { stage: $module::STAGE, run: |c| Box::pin($module::run(c)) }
-    };
-    ($module:ident :: $part:ident) => {
-        Step { stage: $module::$part::STAGE, run: |c| Box::pin($module::$part::run(c)) }
+    ($($module:ident)::+) => {
+        Step {
+            stage: $($module)::+::STAGE,
+            run: |c| Box::pin($($module)::+::run(c)),
+            check: |c| Box::pin($($module)::+::check(c)),
+        }
     };
 }
 

@@ -1,7 +1,7 @@
 //! Works the plan: skips what is done, records what it does, and can be killed anywhere.
 
 use crate::resume::{Resume, resume};
-use crate::{Context, Outcome, PLAN};
+use crate::{Context, Outcome, PLAN, Step};
 use anyhow::{Context as _, Result};
 use seedling_steps::journal::Line;
 use seedling_steps::{Journal, Recorder, Unmet, sweep, write_atomic};
@@ -12,10 +12,14 @@ use std::time::Instant;
 const SERVICE: &str = "bootkube";
 
 pub async fn run(root: &Path) -> Result<()> {
+    run_plan(root, PLAN).await
+}
+
+pub async fn run_plan(root: &Path, plan: &[Step]) -> Result<()> {
     println!("Starting bootkube.sh...");
     let before = Journal::of(root, SERVICE).read().context("cannot read the journal")?;
     let recorder = Recorder::start(root, SERVICE).context("cannot write the journal")?;
-    let worked = work(root, &recorder, &before).await;
+    let worked = work(root, plan, &recorder, &before).await;
     recorder.service_end(worked.as_ref().err().map(|e| format!("{e:#}")))?;
     if worked.is_ok() {
         println!("bootkube.service complete");
@@ -23,13 +27,13 @@ pub async fn run(root: &Path) -> Result<()> {
     worked
 }
 
-async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
+async fn work(root: &Path, plan: &[Step], recorder: &Recorder, before: &[Line]) -> Result<()> {
     let context = Context::load(root)?;
     context.pins().pin()?;
     for dir in [paths::OPT_OPENSHIFT, paths::ETC_KUBERNETES] {
         sweep(&context.path(dir))?;
     }
-    for step in PLAN {
+    for step in plan {
         let name = step.stage.name;
         let done = step.stage.done.map(|done| context.dir(&format!("{done}.done")));
         let mark_done = || done.as_ref().map_or(Ok(()), |done| write_atomic(done, "", 0o644));
@@ -52,10 +56,10 @@ async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
         recorder.stage_start(name)?;
         tracing::info!("stage {name}: {}", step.stage.why);
         let started = Instant::now();
-        let outcome = (step.run)(&context).await;
+        let outcome = step.work(&context).await;
         let took = started.elapsed().as_secs_f32();
         match outcome {
-            Ok(Outcome::Done) => {
+            Ok(Outcome::Done | Outcome::Advisory) => {
                 tracing::info!("stage {name}: done in {took:.2}s");
                 recorder.stage_end(name, None)?;
             }
@@ -64,7 +68,10 @@ async fn work(root: &Path, recorder: &Recorder, before: &[Line]) -> Result<()> {
                 tracing::info!("stage {name}: {note}");
                 recorder.stage_skipped(name, &note)?;
             }
-            Ok(Outcome::Failed) => recorder.stage_end(name, Some(step.stage.check.into()))?,
+            Ok(Outcome::Failed(seen)) => {
+                tracing::warn!("stage {name}: {seen}");
+                recorder.stage_end(name, Some(seen))?;
+            }
             Err(error) => {
                 let error = in_stage(name, error);
                 tracing::error!("failed after {took:.2}s: {error:#}");

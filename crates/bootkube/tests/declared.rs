@@ -1,17 +1,19 @@
 //! A stage that only renders reads and writes what it declares: it runs in a root that has nothing else, then without each of its
-//! inputs in turn, and with other ones.
+//! inputs in turn, and with other ones. Its check fails before it has run and holds afterwards.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use futures::future::LocalBoxFuture;
 use seedling_assets::{Options, Target, create};
-use seedling_bootkube::{Context, PLAN, Step};
+use seedling_bootkube::{Context, Outcome, PLAN, Step, run_plan};
 use seedling_pki::trust;
-use seedling_steps::Stage;
+use seedling_steps::{Stage, fits};
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// These ask the network and the cluster, and are seen in every bring-up.
 const NEEDS_A_CLUSTER: [&str; 8] = [
@@ -124,25 +126,24 @@ fn on_node(declared: &str) -> String {
 
 /// Whether a path is declared: `*` is any part of it.
 fn is_in(path: &str, declared: &[&str]) -> bool {
-    declared.iter().any(|pattern| {
-        let pattern = on_node(pattern);
-        let Some((start, rest)) = pattern.split_once('*') else { return path == pattern };
-        let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-        let inside = path.strip_prefix(start).and_then(|path| path.strip_suffix(end));
-        inside.is_some_and(|inside| inside.contains(middle))
-    })
+    declared.iter().any(|pattern| fits(&on_node(pattern), path))
 }
 
 /// What a stage left: new contents, or nothing where a file was.
 type Left = BTreeMap<String, Option<String>>;
 
-async fn run(step: &Step, tree: &Tree) -> Result<Left, String> {
+fn planted(tree: &Tree) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, contents) in tree {
         let path = root.path().join(&path[1..]);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, contents).unwrap();
     }
+    root
+}
+
+async fn run(step: &Step, tree: &Tree) -> Result<Left, String> {
+    let root = planted(tree);
     let look = || {
         let mut found = BTreeMap::new();
         walk(root.path(), root.path(), &mut found);
@@ -150,7 +151,7 @@ async fn run(step: &Step, tree: &Tree) -> Result<Left, String> {
     };
     let before = look();
     let context = Context::load(root.path()).unwrap_or_else(|e| panic!("{}: {e:#}", step.stage.name));
-    (step.run)(&context).await.map_err(|e| format!("{e:#}"))?;
+    step.work(&context).await.map_err(|e| format!("{e:#}"))?;
     let after = look();
     let gone = before.keys().filter(|path| !after.contains_key(*path)).map(|path| (path.clone(), None));
     // Files are replaced as a whole: a new one has another number.
@@ -246,6 +247,9 @@ async fn stages_read_and_write_what_they_declare() {
     let mut wrong = Vec::new();
     for step in PLAN.iter().filter(|step| !NEEDS_A_CLUSTER.contains(&step.stage.name)) {
         wrong.extend(check(step, &node).await.iter().map(|what| format!("{} {what}", step.stage.name)));
+        if holds_before(step, &node).await {
+            wrong.push(format!("{} has a check that holds before it has run", step.stage.name));
+        }
         run_on(&mut node, step).await;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -294,12 +298,59 @@ async fn pairs_and_bundles_of_the_trust_table_are_handed_over() {
     assert!(tls.is_subset(&pairs), "{:?}", tls.difference(&pairs));
 }
 
+/// Whether the check of a stage that does something says that it was done.
+async fn holds_before(step: &Step, node: &Tree) -> bool {
+    let root = planted(node);
+    let context = Context::load(root.path()).unwrap();
+    let holds = (step.check)(&context).await.is_ok();
+    holds && !matches!((step.run)(&context).await, Ok(Outcome::NotInPayload(_)))
+}
+
+fn sees_another(_: &Context) -> LocalBoxFuture<'_, anyhow::Result<()>> {
+    Box::pin(async { anyhow::bail!("another") })
+}
+
+#[tokio::test]
+async fn a_check_that_fails_stops_the_plan_unless_it_is_advisory() {
+    let mut node = bootstrap_node();
+    node.remove("/var/lib/etcd/cluster.json");
+    let step = |name: &str| PLAN.iter().find(|step| step.stage.name == name).unwrap();
+    let with = |step: &Step, check| Step { stage: step.stage, run: step.run, check };
+    let (first, second) = (step("openshift-manifests"), step("api-bootstrap"));
+    let done = |root: &TempDir, name: &str| root.path().join(format!("opt/openshift/{name}.done")).exists();
+
+    let root = planted(&node);
+    let plan = [with(first, sees_another), with(second, second.check)];
+    let stopped = run_plan(root.path(), &plan).await.unwrap_err();
+    assert_eq!(
+        format!("{stopped:#}"),
+        "stage openshift-manifests: check failed (each file of openshift/ is in manifests/): another"
+    );
+    assert!(!done(&root, "openshift-manifests") && !done(&root, "api-bootstrap"));
+    let record = fs::read_to_string(root.path().join("var/log/openshift/bootkube.json")).unwrap();
+    assert!(record.contains("check failed") && !record.contains("api-bootstrap"), "{record}");
+
+    // The same node, after what was wrong has been corrected.
+    let plan =
+        [with(step("resolve-api-url"), sees_another), with(first, first.check), with(second, second.check)];
+    run_plan(root.path(), &plan).await.unwrap();
+    assert!(
+        ["api-dns-resolved", "openshift-manifests", "api-bootstrap"].iter().all(|name| done(&root, name))
+    );
+    let record = fs::read_to_string(root.path().join("var/log/openshift/bootkube.json")).unwrap();
+    assert!(record.contains("api resolves: another"), "{record}");
+}
+
 /// The check sees what it is for.
 #[tokio::test]
 async fn wrong_declarations_are_found() {
     let node = bootstrap_node();
     let first = &PLAN[0];
-    let declared = |reads, writes| Step { stage: Stage { reads, writes, ..first.stage }, run: first.run };
+    let declared = |reads, writes| Step {
+        stage: Stage { reads, writes, ..first.stage },
+        run: first.run,
+        check: first.check,
+    };
     type Paths = &'static [&'static str];
     let cases: [(Paths, Paths, &str); 7] = [
         (&["openshift/*"], &["manifests/*"], ""),

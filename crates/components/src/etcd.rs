@@ -1,8 +1,8 @@
 //! etcd: the bootstrap member's pod, the masters' pod, and the config file a joining member starts with.
 
 use crate::pod::{
-    Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe, ready_when,
-    resources_volume, seedling_mount, seedling_volume,
+    NODE_IP, NODE_NAME, Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe,
+    ready_when, resources_volume, seedling_mount, seedling_volume,
 };
 use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
@@ -36,7 +36,7 @@ fn files(place: Place) -> Files {
         Place::Master => Files {
             ca: format!("{RESOURCES}/configmaps/etcd-ca-bundle/ca-bundle.crt"),
             certs: format!("{RESOURCES}/secrets/etcd-all-certs"),
-            host: "NODE_NAME",
+            host: NODE_NAME,
         },
     }
 }
@@ -152,8 +152,8 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
     let command = json!([
         paths::NODE_SEEDLING,
         "etcd-join",
-        "--name=NODE_NAME",
-        "--address=NODE_IP",
+        format!("--name={NODE_NAME}"),
+        format!("--address={NODE_IP}"),
         format!("--peers={}", peers.join(",")),
         format!("--resources={RESOURCES}"),
         format!("--out={JOIN_DIR}/etcd.yaml"),
@@ -220,6 +220,6 @@ mod tests {
         );
         let pod = master_pod(&release, &[]).unwrap();
         assert_eq!(pod["metadata"]["name"], "etcd");
-        assert_eq!(pod["metadata"]["labels"]["revision"], "REVISION");
+        assert_eq!(pod["metadata"]["labels"]["revision"], "${revision}");
     }
 }

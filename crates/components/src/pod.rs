@@ -1,6 +1,7 @@
 //! What all control-plane pods share: host network, host paths, the two places they run.
 
 use seedling_types::paths;
+use seedling_types::template::{TemplateError, map_strings, render};
 use serde_json::{Value, json};
 
 /// Where in its container every control-plane program finds its certificates and configs.
@@ -11,9 +12,30 @@ pub const RESOURCES: &str = "/etc/kubernetes/secrets";
 pub enum Place {
     /// On the bootstrap node: files of `/etc/kubernetes/bootstrap-secrets`.
     Bootstrap,
-    /// On a master: files an installer pod wrote under `/etc/kubernetes/static-pod-resources/<pod>-<revision>`; the words
-    /// REVISION, NODE_NAME and NODE_IP are replaced by the installer.
+    /// On a master: files an installer pod wrote under `/etc/kubernetes/static-pod-resources/<pod>-<revision>`. The pod is one for all
+    /// masters, with [`NODE_NAME`], [`NODE_IP`] and [`REVISION`] in it, which [`on_master`] replaces.
     Master,
+}
+
+/// What only the installer on a master knows.
+pub const NODE_NAME: &str = "${node-name}";
+pub const NODE_IP: &str = "${node-ip}";
+const REVISION: &str = "${revision}";
+
+/// Completes a pod for one master.
+pub fn on_master(
+    pod: &mut Value,
+    revision: i64,
+    node_name: &str,
+    node_ip: &str,
+) -> Result<(), TemplateError> {
+    let value = |name: &str| match name {
+        "node-name" => Some(node_name.into()),
+        "node-ip" => Some(node_ip.into()),
+        "revision" => Some(revision.to_string()),
+        _ => None,
+    };
+    map_strings(pod, &|text| render(text, value))
 }
 
 /// A file that a flag names: its name among the bootstrap secrets, and its path below a revision's directory.
@@ -63,7 +85,7 @@ pub fn resources_volume(place: Place, pod_configmap: &str) -> Value {
     match place {
         Place::Bootstrap => host_path("resources", "/etc/kubernetes/bootstrap-secrets", "Directory"),
         Place::Master => {
-            let path = format!("/etc/kubernetes/static-pod-resources/{pod_configmap}-REVISION");
+            let path = format!("/etc/kubernetes/static-pod-resources/{pod_configmap}-{REVISION}");
             host_path("resources", &path, "Directory")
         }
     }
@@ -84,7 +106,7 @@ impl StaticPod {
     pub fn manifest(mut self) -> Value {
         let mut labels = json!({"app": self.app});
         match self.place {
-            Place::Master => labels["revision"] = json!("REVISION"),
+            Place::Master => labels["revision"] = json!(REVISION),
             Place::Bootstrap => self.containers.iter_mut().for_each(collect_seldom),
         }
         json!({
@@ -179,4 +201,23 @@ pub fn probe(scheme: &str, host: &str, port: u16, path: &str, period: u32, failu
         "timeoutSeconds": 5,
         "failureThreshold": failures,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installer_fills_in_its_node() {
+        let mut pod = json!({
+            "labels": {"revision": REVISION},
+            "args": [format!("etcd-pod-{REVISION} {NODE_NAME} {NODE_IP}"), "$(NODE_NAME)"],
+        });
+        assert_eq!(on_master(&mut pod, 7, "master-0", "192.168.100.11"), Ok(()));
+        let args = ["etcd-pod-7 master-0 192.168.100.11", "$(NODE_NAME)"];
+        assert_eq!(pod, json!({"labels": {"revision": "7"}, "args": args}));
+        let yaml = to_yaml(&pod);
+        assert!(yaml.contains("revision: \"7\"") || yaml.contains("revision: '7'"), "{yaml}");
+        assert!(on_master(&mut json!("${node}"), 7, "master-0", "192.168.100.11").is_err());
+    }
 }

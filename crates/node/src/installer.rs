@@ -5,6 +5,7 @@ use futures::future::try_join_all;
 use kube::Client;
 use seedling_api::{ConfigMap, Files, Secret};
 use seedling_cluster::{Kind, get};
+use seedling_components::pod::on_master;
 use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic, write_atomic_if_changed};
 use seedling_types::paths;
 use serde_json::Value;
@@ -94,7 +95,7 @@ async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
     let map = fetch::<ConfigMap>(client, args, &args.pod).await?;
     let mut pod: Value =
         serde_saphyr::from_str(map.file("pod.yaml").context("the ConfigMap has no pod.yaml")?)?;
-    substitute(&mut pod, args);
+    on_master(&mut pod, args.revision, &args.node_name, &args.node_ip)?;
     let pod = seedling_components::pod::to_yaml(&pod);
     let file = format!("{}.yaml", args.pod);
     write_atomic(&directory(args).join(&file), &pod, 0o600)?;
@@ -121,24 +122,9 @@ async fn fetch<K: Kind>(client: &Client, args: &InstallerArgs, name: &str) -> Re
     found.with_context(|| format!("{kind} {}/{name} is missing", args.namespace))
 }
 
-/// In the parsed pod, so that a revision stays a string.
-fn substitute(value: &mut Value, args: &InstallerArgs) {
-    match value {
-        Value::String(s) => {
-            let revision = args.revision.to_string();
-            let words = [("REVISION", &revision), ("NODE_NAME", &args.node_name), ("NODE_IP", &args.node_ip)];
-            *s = words.iter().fold(std::mem::take(s), |s, (word, by)| s.replace(word, by));
-        }
-        Value::Array(items) => items.iter_mut().for_each(|v| substitute(v, args)),
-        Value::Object(fields) => fields.values_mut().for_each(|v| substitute(v, args)),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use std::collections::BTreeSet;
 
     fn args() -> InstallerArgs {
@@ -170,17 +156,5 @@ mod tests {
         assert_eq!(left().len(), 8, "an operator that names none removes none");
         prune(dir.path(), &args()).unwrap();
         assert_eq!(left(), stays.map(String::from).into());
-    }
-
-    #[test]
-    fn fills_in_the_node() {
-        let args = args();
-        let mut pod =
-            json!({"labels": {"revision": "REVISION"}, "args": ["etcd-pod-REVISION NODE_NAME NODE_IP"]});
-        substitute(&mut pod, &args);
-        let filled = json!({"labels": {"revision": "7"}, "args": ["etcd-pod-7 master-0 192.168.100.11"]});
-        assert_eq!(pod, filled);
-        let yaml = seedling_components::pod::to_yaml(&pod);
-        assert!(yaml.contains("revision: \"7\"") || yaml.contains("revision: '7'"), "{yaml}");
     }
 }

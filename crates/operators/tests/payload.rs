@@ -208,12 +208,16 @@ fn given(variable: &str) -> anyhow::Result<String> {
 #[tokio::test]
 #[ignore = "needs a built release"]
 async fn network_and_dns_objects_are_accepted_and_kept() {
+    tokio::task::LocalSet::new().run_until(network_and_dns()).await
+}
+
+async fn network_and_dns() {
     let plane = ControlPlane::start().await;
     let manifests = tempfile::tempdir().unwrap();
     payload(manifests.path());
     bootkube(&plane, manifests.path(), json!([])).await;
     let operators = [&daemon_set::NETWORK, &daemon_set::DNS]
-        .map(|row| tokio::spawn(daemon_set::operate(plane.client.clone().into(), row, given)));
+        .map(|row| tokio::task::spawn_local(daemon_set::operate(plane.client.clone().into(), row, given)));
     let daemon_set =
         async |namespace: &str, name: &str| plane.get("apps/v1", "DaemonSet", Some(namespace), name).await;
     for (namespace, name) in [

@@ -8,6 +8,7 @@ use crate::progress::{Plan, Progress};
 use crate::retry::retrying;
 use crate::toolchain::{GO, Toolchain};
 use crate::tree::hex;
+use seedling_types::template::render;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,18 +34,27 @@ pub fn version(source: &Path, dir: &str, module: &str) -> Result<String, Release
     })
 }
 
-fn link_flags(group: &Group, version: &str) -> String {
+fn link_flags(group: &Group, version: &str) -> Result<String, ReleaseError> {
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    let fill = |s: &&str| s.replace("{version}", version).replace("{major}", major).replace("{minor}", minor);
-    let stamps: String = group.stamps.iter().map(|s| format!(" -X {}", fill(s))).collect();
-    let whole = if group.c_tags.is_some() { " -linkmode external -extldflags -static" } else { "" };
-    format!("-s -w{stamps}{whole}")
+    let value = |name: &str| match name {
+        "version" => Some(version.into()),
+        "major" => Some(major.into()),
+        "minor" => Some(minor.into()),
+        _ => None,
+    };
+    let mut flags = "-s -w".to_string();
+    for stamp in group.stamps {
+        let stamp = render(stamp, value)
+            .map_err(|e| ReleaseError::invalid(format!("stamp {stamp:?}: {e}"), "correct it in bill.rs"))?;
+        flags.extend([" -X ", &stamp]);
+    }
+    Ok(flags + if group.c_tags.is_some() { " -linkmode external -extldflags -static" } else { "" })
 }
 
 /// The folder that holds a group's programs once they are built.
 pub fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf, ReleaseError> {
-    let flags = link_flags(group, &version(source, group.dir, group.module)?);
+    let flags = link_flags(group, &version(source, group.dir, group.module)?)?;
     let key = key(&source.join(group.dir), group, &flags)?;
     Ok(cache.join("go").join(format!("{}-{}", group.dir, &key[..16])))
 }
@@ -71,7 +81,7 @@ pub fn build(
 ) -> Result<(), ReleaseError> {
     let dir = source.join(group.dir);
     let version = version(source, group.dir, group.module)?;
-    let flags = link_flags(group, &version);
+    let flags = link_flags(group, &version)?;
     let done = place(source, cache, group)?;
     let start = Instant::now();
     let tell = |detail: &str, share: f64| {
@@ -247,8 +257,12 @@ mod tests {
 
     #[test]
     fn kubernetes_is_stamped() {
-        let flags = link_flags(&GROUPS[0], "v1.36.4");
+        let flags = link_flags(&GROUPS[0], "v1.36.4").unwrap();
         assert!(flags.contains("-X k8s.io/component-base/version.gitVersion=v1.36.4 "), "{flags}");
         assert!(flags.contains("-X k8s.io/component-base/version.gitMinor=36 "), "{flags}");
+        for group in GROUPS {
+            let flags = link_flags(group, "v1.2.3").unwrap();
+            assert!(flags.starts_with("-s -w") && !flags.contains('$'), "{flags}");
+        }
     }
 }

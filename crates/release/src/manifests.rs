@@ -2,17 +2,22 @@
 //! `image-references` and `release-metadata`. The version operator applies them.
 
 use crate::error::{At, ReleaseError};
+use crate::operators::OPERATORS;
 use crate::tree::{Source, Tree};
+use seedling_types::template::{map_strings, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const DIR: &str = "release-manifests";
-/// Without it the version operator skips a manifest.
-const INCLUDE: &str = "include.release.openshift.io/self-managed-high-availability: \"true\"";
-const VERSION: &str = "0.0.1-snapshot";
+/// The annotation without which the version operator skips a manifest.
+const INCLUDE: &str = "include.release.openshift.io/self-managed-high-availability";
+/// Stands for the release's version, and with `-<component>` for a component's. A convention of upstream's manifests, which
+/// `oc adm release new` replaces in the same way.
+pub(crate) const VERSION: &str = "0.0.1-snapshot";
 
+/// What the names in manifests stand for.
 pub struct Payload<'a> {
     pub version: &'a str,
     /// Component → pull spec.
@@ -26,13 +31,8 @@ impl Payload<'_> {
         let mut tree = Tree::default();
         let mut add =
             |name: &str, text: String| tree.file(&format!("{DIR}/{name}"), 0o444, Source::Bytes(text.into()));
-        let dir = source.join("manifests");
-        for entry in fs::read_dir(&dir).at(&dir)? {
-            let path = entry.at(&dir)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if [".yaml", ".yml", ".json"].iter().any(|e| name.ends_with(e)) {
-                add(&name, checked(&name, self.fill(&name, &fs::read_to_string(&path).at(&path)?)?)?);
-            }
+        for (name, text) in self.manifests(source)? {
+            add(&name, text);
         }
         for name in crd_list.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
             let path = find_crd(crds, name)?;
@@ -43,22 +43,34 @@ impl Payload<'_> {
         Ok(tree)
     }
 
+    /// File name → text of the manifests in `source` and of the operators' rows.
+    pub fn manifests(&self, source: &Path) -> Result<BTreeMap<String, String>, ReleaseError> {
+        let mut texts = BTreeMap::new();
+        let dir = source.join("manifests");
+        for entry in fs::read_dir(&dir).at(&dir)? {
+            let path = entry.at(&dir)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if [".yaml", ".yml", ".json"].iter().any(|e| name.ends_with(e)) {
+                let text = checked(&name, self.fill(&name, &fs::read_to_string(&path).at(&path)?)?)?;
+                texts.insert(name, text);
+            }
+        }
+        for operator in OPERATORS {
+            for (name, mut object) in operator.manifests()? {
+                map_strings(&mut object, &|text| self.fill(&name, text))?;
+                let text = serde_saphyr::to_string(&object).map_err(|e| bad(&name, &e.to_string()))?;
+                if texts.insert(name.clone(), checked(&name, text)?).is_some() {
+                    return Err(bad(&name, "it is a file, and made from a row of operators.rs too"));
+                }
+            }
+        }
+        Ok(texts)
+    }
+
     /// `${image:<component>}` → pull spec; `0.0.1-snapshot-<component>` → its version; `0.0.1-snapshot` → the release's.
     fn fill(&self, file: &str, text: &str) -> Result<String, ReleaseError> {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("${image:") {
-            let (component, after) =
-                after.split_once('}').ok_or_else(|| bad(file, "${image: without a closing brace"))?;
-            let image = self
-                .images
-                .get(component)
-                .ok_or_else(|| bad(file, &format!("no image {component:?} in the release")))?;
-            out += before;
-            out += image;
-            rest = after;
-        }
-        out += rest;
+        let image = |name: &str| self.images.get(name.strip_prefix("image:")?).cloned();
+        let mut out = render(text, image).map_err(|e| bad(file, &e.to_string()))?;
         // Longest names first: kube-proxy must not be cut at kube.
         let mut components: Vec<_> = self.components.iter().collect();
         components.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
@@ -102,13 +114,14 @@ fn checked(name: &str, text: String) -> Result<String, ReleaseError> {
     if !level || parts.next().is_none_or(str::is_empty) || parts.next().is_none() {
         return Err(bad(name, "the name does not read 0000_<run level>_<component>_<what>"));
     }
-    if !text.contains(INCLUDE) {
-        return Err(bad(name, &format!("annotation {INCLUDE} is missing")));
+    let object: Value = serde_saphyr::from_str(&text).map_err(|e| bad(name, &e.to_string()))?;
+    if object["metadata"]["annotations"][INCLUDE] != "true" {
+        return Err(bad(name, &format!("annotation {INCLUDE}: \"true\" is missing")));
     }
     Ok(text)
 }
 
-fn bad(file: &str, what: &str) -> ReleaseError {
+pub(crate) fn bad(file: &str, what: &str) -> ReleaseError {
     ReleaseError::invalid(format!("manifest {file}: {what}"), "see \"Manifests\" in docs/design/release.md")
 }
 
@@ -132,6 +145,7 @@ fn pretty(value: &Value) -> Result<String, ReleaseError> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::bill::IMAGES;
 
     fn with<T>(check: impl FnOnce(&Payload) -> T) -> T {
         let images = BTreeMap::from([("etcd".to_string(), "r/etcd@sha256:1".to_string())]);
@@ -149,14 +163,32 @@ mod tests {
             ("a ${image:etcd} b ${image:etcd}", "a r/etcd@sha256:1 b r/etcd@sha256:1"),
             ("version: 0.0.1-snapshot", "version: 0.1.0"),
             ("version: 0.0.1-snapshot-kube-proxy", "version: 1.36.4"),
-            ("$(HOME) ${X} plain", "$(HOME) ${X} plain"),
+            ("$(HOME) $${release-image} plain", "$(HOME) ${release-image} plain"),
         ];
         for (text, expected) in cases {
             assert_eq!(with(|p| p.fill("f", text)).unwrap(), expected);
         }
-        let error = with(|p| p.fill("0000_50_x_y.yaml", "${image:nope}")).unwrap_err().to_string();
-        assert!(error.contains("0000_50_x_y.yaml") && error.contains("nope"), "{error}");
-        assert!(with(|p| p.fill("f", "${image:etcd")).is_err());
+        for wrong in ["a\n${image:nope}", "a\n${etcd}", "a\n${release-image}", "a\n${image:etcd"] {
+            let error = with(|p| p.fill("0000_50_x_y.yaml", wrong)).unwrap_err().to_string();
+            assert!(error.contains("0000_50_x_y.yaml: line 2: "), "{error}");
+        }
+    }
+
+    /// Files and rows alike: every name is known, and nothing is made twice.
+    #[test]
+    fn the_source_trees_manifests_can_be_completed() {
+        let images =
+            IMAGES.iter().map(|image| (image.name.to_string(), format!("r/{}@sha256:1", image.name)));
+        let (images, components) = (images.collect(), BTreeMap::new());
+        let payload = Payload { version: "0.1.0", images: &images, components: &components };
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../release");
+        let texts = payload.manifests(Path::new(source)).unwrap();
+        let versioned = texts.values().filter(|text| text.contains("0.1.0")).count();
+        assert!(texts.len() > 100 && versioned > 10, "{} {versioned}", texts.len());
+        for (name, text) in texts {
+            let left = text.replace("${release-image}", "").contains("${") || text.contains(VERSION);
+            assert!(!left, "{name}: {text}");
+        }
     }
 
     #[test]
@@ -181,10 +213,11 @@ mod tests {
 
     #[test]
     fn names_and_annotation_are_checked() {
-        let good = format!("metadata:\n  annotations:\n    {INCLUDE}\n");
+        let good = format!("metadata:\n  annotations:\n    {INCLUDE}: \"true\"\n");
         let cases = [
             ("0000_10_config-operator_01_dnses.crd.yaml", good.as_str(), true),
             ("0000_10_config-operator_01_dnses.crd.yaml", "metadata: {}", false),
+            ("0000_10_config-operator_01_dnses.crd.yaml", "metadata: {", false),
             ("dnses.yaml", &good, false),
             ("0000_xx_a_b.yaml", &good, false),
             ("0000_10_a.yaml", &good, false),

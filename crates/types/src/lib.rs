@@ -1,4 +1,4 @@
-//! The vocabulary of Seedling: names, roles, ports, paths, the inventory, the release and the helper's config.
+//! The vocabulary of Seedling: names, roles, ports, paths, the inventory, the release, the helper's config, and the grammar of templates.
 //!
 //! Everything here is data that more than one station of the path must agree on. No I/O beyond parsing.
 
@@ -14,6 +14,7 @@ pub mod paths;
 pub mod ports;
 pub mod proxy_protocol;
 pub mod release;
+pub mod template;
 
 pub use admission::{Admission, NodeToken};
 pub use helper::HelperConfig;

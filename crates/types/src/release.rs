@@ -1,6 +1,8 @@
 //! release.json: what `seedling release build` made and every later station refers to.
 
+use crate::template::{TemplateError, map_strings, render};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,3 +41,30 @@ impl ReleaseInfo {
 #[derive(Debug, thiserror::Error)]
 #[error("the release has no component {0:?}; run `seedling release build` again")]
 pub struct MissingComponent(pub String);
+
+/// Completes a manifest of the payload: an image cannot contain its own digest, so `${release-image}` stands in its place. CRDs are
+/// upstream's files, and no templates.
+pub fn fill_release_image(manifest: &mut Value, image: &str) -> Result<(), TemplateError> {
+    if manifest["kind"] == "CustomResourceDefinition" {
+        return Ok(());
+    }
+    map_strings(manifest, &|text| render(text, |name| (name == "release-image").then(|| image.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_release_image_is_filled_in_except_in_crds() {
+        let mut pod = json!({"kind": "Pod", "image": "${release-image}", "env": [{"name": "RELEASE_IMAGE"}]});
+        assert_eq!(fill_release_image(&mut pod, "r@sha256:1"), Ok(()));
+        assert_eq!(pod, json!({"kind": "Pod", "image": "r@sha256:1", "env": [{"name": "RELEASE_IMAGE"}]}));
+        assert!(fill_release_image(&mut json!({"kind": "Pod", "image": "${other}"}), "").is_err());
+        assert_eq!(fill_release_image(&mut Value::Null, ""), Ok(()));
+        let crd = json!({"kind": "CustomResourceDefinition", "pattern": "${a}"});
+        let mut filled = crd.clone();
+        assert_eq!((fill_release_image(&mut filled, ""), filled), (Ok(()), crd));
+    }
+}

@@ -15,6 +15,7 @@ use crate::{
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
+use seedling_types::template::render;
 use seedling_types::{ReleaseInfo, paths};
 use std::net::IpAddr;
 
@@ -27,7 +28,7 @@ pub fn assets() -> Vec<Asset> {
             .loaded(move |given, _| if given.run.options.refresh { Ok(None) } else { given.file(file) })
             .checked(|files, options| expiry::check(files, options.now))
     };
-    let in_place: fn(&Parents) -> _ = |p| Ok(config(p)?.merge(in_place(&in_place_disk(p.config()?)?)));
+    let in_place: fn(&Parents) -> _ = |p| Ok(config(p)?.merge(in_place(&in_place_disk(p.config()?)?)?));
     let (name, file) =
         ("Single node bootstrap In Place Ignition Config", "bootstrap-in-place-for-live-iso.ign");
     vec![
@@ -173,9 +174,9 @@ fn units() -> Vec<Unit> {
 }
 
 /// What an installation in place adds: when bootkube is done, the node is written to its disk and started from there.
-fn in_place(disk: &str) -> Config {
-    let service =
-        include_str!("files/etc/systemd/system/install-to-disk.service").replace("@DISK@", &quoted(disk));
+fn in_place(disk: &str) -> Result<Config, CreateError> {
+    let value = |name: &str| (name == "disk").then(|| quoted(disk));
+    let service = render(include_str!("files/etc/systemd/system/install-to-disk.service"), value)?;
     let script = include_str!("files/usr/local/bin/install-to-disk.sh");
     let units = vec![
         Unit::new("install-to-disk.service", true, service),
@@ -185,11 +186,11 @@ fn in_place(disk: &str) -> Config {
             include_str!("files/etc/systemd/system/install-to-disk.path"),
         ),
     ];
-    Config {
+    Ok(Config {
         storage: Storage { files: vec![File::inline("/usr/local/bin/install-to-disk.sh", 0o555, script)] },
         systemd: Systemd { units },
         ..Config::default()
-    }
+    })
 }
 
 /// One word of a systemd command line, whatever is in it.

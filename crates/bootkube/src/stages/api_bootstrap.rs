@@ -1,7 +1,8 @@
 //! Stage 2: the kinds the cluster's own API will know.
 
+use super::{names, parsed};
 use crate::{Context, Outcome};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use seedling_steps::Stage;
 use serde_json::{Value, json};
 
@@ -11,21 +12,33 @@ pub const STAGE: Stage = Stage {
     why: "operators keep their settings in kinds of their own, which must exist before their objects",
     reads: &["release-manifests/*.crd.yaml", "manifests/99_feature-gate.yaml", "release.json"],
     writes: &["manifests/*.crd.yaml", "manifests/99_feature-gate.yaml (status)"],
-    check: "the release's CustomResourceDefinitions are in manifests/",
+    check: "the release's CustomResourceDefinitions are in manifests/, and the feature gate has a status for the release",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
-    for entry in
-        std::fs::read_dir(c.dir("release-manifests")).context("the release image was not unpacked")?
-    {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.contains(".crd.") {
-            c.write(&c.dir("manifests").join(&name), std::fs::read(&path)?, 0o644)?;
-        }
+    for name in crds(c)? {
+        let crd = std::fs::read(c.dir("release-manifests").join(&name))?;
+        c.write(&c.dir("manifests").join(&name), crd, 0o644)?;
     }
     let mut gate: Value = serde_saphyr::from_str(&c.read("manifests/99_feature-gate.yaml")?)?;
     gate["status"]["featureGates"] = json!([{"version": c.release.version, "enabled": [], "disabled": []}]);
     c.manifest("99_feature-gate.yaml", &gate)?;
     Ok(Outcome::Done)
+}
+
+fn crds(c: &Context) -> Result<Vec<String>> {
+    let mut names = names(&c.dir("release-manifests")).context("the release image was not unpacked")?;
+    names.retain(|name| name.contains(".crd."));
+    Ok(names)
+}
+
+/// The CRDs are large: cb-bootstrap is the one that parses them.
+pub async fn check(c: &Context) -> Result<()> {
+    let there = names(&c.dir("manifests"))?;
+    let missing: Vec<_> = crds(c)?.into_iter().filter(|name| !there.contains(name)).collect();
+    ensure!(missing.is_empty(), "manifests/ lacks {}", missing.join(", "));
+    let gate = parsed(&c.dir("manifests/99_feature-gate.yaml"))?;
+    let version = &gate["status"]["featureGates"][0]["version"];
+    ensure!(*version == c.release.version.as_str(), "the feature gate's status is for version {version}");
+    Ok(())
 }

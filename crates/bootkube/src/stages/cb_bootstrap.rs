@@ -4,7 +4,7 @@ mod teardown;
 
 use super::mco_bootstrap;
 use crate::{Context, Outcome, apply, leader, quorum};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use kube::Client;
 use seedling_api::{
     Conditions, KubeApiServer, KubeControllerManager, KubeScheduler, Meta, Node, ObjectReference, Pod,
@@ -29,7 +29,7 @@ pub const STAGE: Stage = Stage {
         "/etc/kubernetes/manifests/*",
         "events bootstrap-success, bootstrap-finished",
     ],
-    check: "required pods ready, two masters at revision 1, approver and machine-config server on the masters, then teardown",
+    check: "the hand-over is recorded, and nothing of the temporary control plane is left: no static pod, no key",
 };
 
 const POLL: Duration = Duration::from_millis(250);
@@ -43,7 +43,6 @@ const REQUIRED_PODS: &[(&str, &str)] = &[
     (NS_KCM, "kube-controller-manager-"),
     (NS_CVO, "cluster-version-operator-"),
 ];
-/// Operators whose revision 1 must run on at least two masters.
 /// What the bootstrap node does for joining machines must be done by the masters before it goes.
 const BEFORE_LEAVING: &[&str] = &["machine-approver", "machine-config"];
 /// Clients of the API server: they stop first, while it still serves.
@@ -56,7 +55,7 @@ const HANDED_OVER: &str = "cb-bootstrap/hand-over";
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Starting cluster-bootstrap...");
     let journal = &c.journal;
-    if !fold(&journal.read()?).is_done(journal.who(), HANDED_OVER) {
+    if !is_handed_over(c)? {
         journal.step("cb-bootstrap/start", async { start_control_plane(c) }).await?;
         journal.step("cb-bootstrap/api", wait_for_api(c)).await?;
         let client = seedling_cluster::connect(Some(&c.loopback_kubeconfig())).await?;
@@ -83,6 +82,19 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     }
     teardown::run(c).await?;
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    ensure!(is_handed_over(c)?, "the journal has no {HANDED_OVER}");
+    let manifests = CLIENTS.iter().chain([&API_SERVER]).map(|name| c.path(paths::STATIC_PODS).join(name));
+    for path in manifests.chain([c.path(paths::BOOTSTRAP_SECRETS)]) {
+        ensure!(!path.exists(), "{} is still there", path.display());
+    }
+    Ok(())
+}
+
+fn is_handed_over(c: &Context) -> Result<bool> {
+    Ok(fold(&c.journal.read()?).is_done(c.journal.who(), HANDED_OVER))
 }
 
 fn start_control_plane(c: &Context) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Stage 4: namespaces for configuration, the inventory, and the trust that outlives the installer's 24-hour signers.
 
-use super::{config_map, namespace};
+use super::{config_map, namespace, written};
 use crate::{Context, Outcome};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use seedling_pki::trust::{self, CLIENT_CA, CSR_SIGNER, KUBELET_SERVING_CA, TO_KUBELET_SIGNER};
-use seedling_pki::{CertKey, KeyAlgorithm, bundle, not_after};
+use seedling_pki::{CertKey, KeyAlgorithm, bundle, holds, not_after};
 use seedling_steps::Stage;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_CONFIG_MANAGED};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 pub const STAGE: Stage = Stage {
     name: "config-bootstrap",
@@ -22,7 +22,7 @@ pub const STAGE: Stage = Stage {
         "manifests/config-*.yaml",
         "manifests/00_config-namespace-*",
     ],
-    check: "tls/csr-signer.crt is valid for five years and is in both bundles",
+    check: "its files are written, tls/csr-signer.crt is valid for four more years and is in both bundles",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -48,6 +48,17 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         c.manifest(&format!("config-{}.yaml", row.configmap), &object)?;
     }
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    written(c, &STAGE)?;
+    let signer = c.read("tls/csr-signer.crt")?;
+    let end = not_after(&signer)?;
+    ensure!(end - OffsetDateTime::now_utc() > Duration::days(4 * 365), "tls/csr-signer.crt ends on {end}");
+    for bundle in ["tls/client-ca-bundle.crt", "tls/kubelet-serving-ca-all.crt"] {
+        ensure!(holds(&c.read(bundle)?, &signer), "tls/csr-signer.crt is not in {bundle}");
+    }
+    Ok(())
 }
 
 /// The user may have brought one that lives long enough.

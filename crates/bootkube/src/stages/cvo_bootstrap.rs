@@ -1,11 +1,13 @@
 //! Stage 5: the version operator's own objects, and its temporary pod.
 
+use super::{parsed, written};
 use crate::{Context, Outcome};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use seedling_components::pod::{host_path, mount};
 use seedling_steps::Stage;
 use seedling_types::names::NS_CVO;
 use seedling_types::paths;
+use seedling_types::release::fill_release_image;
 use serde_json::{Value, json};
 
 pub const STAGE: Stage = Stage {
@@ -22,23 +24,8 @@ pub const STAGE: Stage = Stage {
         "bootstrap-manifests/bootstrap-pod.yaml",
         "/etc/kubernetes/kubeconfig",
     ],
-    check: "the pod's manifest names the release image",
+    check: "its files are written, and the pod's manifest names the release image",
 };
-
-/// Stands in the release's own manifests where its pull spec belongs: an image cannot hold its own digest.
-const PLACEHOLDER: &str = "RELEASE_IMAGE";
-
-fn fill(value: &mut Value, image: &str) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|v| fill(v, image)),
-        // An environment variable may have the placeholder's name.
-        Value::Object(fields) => {
-            fields.iter_mut().filter(|(key, _)| *key != "name").for_each(|(_, v)| fill(v, image))
-        }
-        Value::String(s) if s == PLACEHOLDER => *s = image.into(),
-        _ => {}
-    }
-}
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     for entry in
@@ -49,7 +36,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         if name.starts_with("0000_00_cluster-version-operator_") {
             let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path)?)
                 .with_context(|| format!("release-manifests/{name}"))?;
-            fill(&mut object, &c.release.release_image);
+            fill_release_image(&mut object, &c.release.release_image)
+                .with_context(|| format!("release-manifests/{name}"))?;
             c.manifest(&name, &object)?;
         }
     }
@@ -80,4 +68,12 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     });
     c.bootstrap_pod("bootstrap-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    written(c, &STAGE)?;
+    let pod = parsed(&c.dir("bootstrap-manifests/bootstrap-pod.yaml"))?;
+    let image = &pod["spec"]["containers"][0]["image"];
+    ensure!(*image == c.release.release_image.as_str(), "the pod's image is {image}");
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Stage 18: the version operator may manage again what the installer had reserved while it created it.
 
 use crate::{Context, Outcome};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use kube::api::{Api, Patch, PatchParams};
 use seedling_api::ClusterVersion;
 use seedling_steps::{Condition, Probe, Stage, wait_for};
@@ -15,18 +15,23 @@ pub const STAGE: Stage = Stage {
     why: "while both create objects, the installer's must win; from now on the version operator looks after them",
     reads: &["original_cvo_overrides.patch", "auth/kubeconfig"],
     writes: &["ClusterVersion version, spec.overrides"],
-    check: "the patch was accepted through the load balancer",
+    check: "ClusterVersion version, asked through the load balancer, has as many overrides as the patch",
 };
+
+fn patch(c: &Context) -> Result<Value> {
+    serde_json::from_str(&c.read("original_cvo_overrides.patch")?).context("the patch")
+}
+
+fn condition(c: &Context, what: &str) -> Condition {
+    let hint = format!("curl -k 'https://{}:{}/readyz?verbose'", c.config.domain.api_int(), ports::API);
+    Condition::new(what, Duration::from_secs(600), hint)
+}
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Restoring CVO overrides");
-    let patch: Value = serde_json::from_str(&c.read("original_cvo_overrides.patch")?).context("the patch")?;
+    let patch = patch(c)?;
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
-    let condition = Condition::new(
-        "ClusterVersion version to take the original overrides",
-        Duration::from_secs(600),
-        format!("curl -k 'https://{}:{}/readyz?verbose'", c.config.domain.api_int(), ports::API),
-    );
+    let condition = condition(c, "ClusterVersion version to take the original overrides");
     wait_for(&condition, Duration::from_millis(500), async || {
         let api: Api<ClusterVersion> = Api::all(client.clone());
         match api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await {
@@ -36,4 +41,21 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     })
     .await?;
     Ok(Outcome::Done)
+}
+
+/// One question. It is asked again only while nobody answers, since the load balancer has just lost a server.
+pub async fn check(c: &Context) -> Result<()> {
+    let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
+    let condition = condition(c, "an answer about ClusterVersion version");
+    let version = wait_for(&condition, Duration::from_millis(500), async || {
+        match seedling_cluster::get::<ClusterVersion>(&client, None, "version").await {
+            Ok(version) => Probe::Met(version),
+            Err(e) => Probe::Unmet(e.to_string()),
+        }
+    });
+    let version = version.await?.context("there is no ClusterVersion version")?;
+    let has = version.spec.and_then(|spec| spec.overrides).map_or(0, |overrides| overrides.len());
+    let wanted = patch(c)?["spec"]["overrides"].as_array().map_or(0, Vec::len);
+    ensure!(has == wanted, "it has {has} overrides instead of {wanted}");
+    Ok(())
 }

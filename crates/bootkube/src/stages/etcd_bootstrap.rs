@@ -1,8 +1,8 @@
 //! Stage 6: etcd's certificates for the whole inventory, and the first member, which starts at once.
 
-use super::{config_map, namespace, secret, tls_secret};
+use super::{config_map, namespace, parsed, secret, tls_secret, written};
 use crate::{Context, Outcome};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_pki::trust::{Cluster, ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER};
 use seedling_pki::{CertKey, KeyAlgorithm};
@@ -32,7 +32,7 @@ pub const STAGE: Stage = Stage {
         "manifests/00_etcd-endpoints-cm.yaml",
         "manifests/openshift-etcd-*",
     ],
-    check: "the kubelet starts etcd-bootstrap-member",
+    check: "what the kubelet starts etcd-bootstrap-member from is written, with this cluster's token",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -52,6 +52,14 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     write_config(c, &config(c)?)?;
     c.start_pod("etcd-member-pod.yaml", &etcd::bootstrap_pod(&c.release)?)?;
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    written(c, &STAGE)?;
+    let config = parsed(&c.path(etcd::BOOTSTRAP_RESOURCES).join("etcd.yaml"))?;
+    let token = &config["initial-cluster-token"];
+    ensure!(*token == c.identity.infra_id.as_str(), "etcd.yaml has the token {token}");
+    Ok(())
 }
 
 /// Of a cluster with this one member. Once it was founded, an etcd that finds no data finds nobody to join either, and does not

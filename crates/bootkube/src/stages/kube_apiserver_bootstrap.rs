@@ -1,12 +1,13 @@
 //! Stage 7: the temporary API server, and the signers from which the masters' certificates will be made.
 
-use super::{config_map, namespace, secret, signer_secrets};
+use super::{config_map, namespace, parsed, secret, signer_secrets, written};
 use crate::{Context, Outcome};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_components::kube_apiserver::encryption::{self, Keys};
 use seedling_components::{Place, kube_apiserver, pod::to_yaml};
 use seedling_pki::random_key;
+use seedling_pki::trust;
 use seedling_steps::Stage;
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS, NS_KAS_OPERATOR};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub const STAGE: Stage = Stage {
         "manifests/00_openshift-kube-apiserver*",
         "manifests/openshift-kube-apiserver-*",
     ],
-    check: "the pod's manifest and six signer secrets are written",
+    check: "its files are written, the Secrets of six signers among them",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -62,6 +63,16 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     let pod = kube_apiserver::pod(&c.config, &c.release, Place::Bootstrap, &c.address.to_string(), &[])?;
     c.bootstrap_pod("kube-apiserver-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    written(c, &STAGE)?;
+    for signer in trust::signers().filter(|signer| signer.owned.namespace == NS_KAS_OPERATOR) {
+        let name = signer.owned.secret;
+        let object = parsed(&c.dir(&format!("manifests/openshift-kube-apiserver-{name}.yaml")))?;
+        ensure!(object["kind"] == "Secret", "the manifest of {name} is a {}", object["kind"]);
+    }
+    Ok(())
 }
 
 /// With which Secrets are encrypted in etcd; made once: what was written with it must stay readable.

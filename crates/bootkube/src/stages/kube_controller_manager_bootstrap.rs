@@ -1,6 +1,6 @@
 //! Stage 8: the temporary controllers; they sign kubelets' certificates and give nodes their pod networks.
 
-use super::{namespace, secret, signer_secrets};
+use super::{namespace, secret, signer_secrets, written};
 use crate::{Context, Outcome, settings};
 use anyhow::Result;
 use seedling_components::{Place, kube_controller_manager};
@@ -24,7 +24,7 @@ pub const STAGE: Stage = Stage {
         "manifests/00_openshift-kube-controller-manager*",
         "manifests/openshift-kube-controller-manager-*",
     ],
-    check: "the pod's manifest is written",
+    check: "the pod's manifest and the signers' Secrets are written",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -45,4 +45,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     )?;
     c.bootstrap_pod("kube-controller-manager-pod.yaml", &pod)?;
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    written(c, &STAGE)
 }

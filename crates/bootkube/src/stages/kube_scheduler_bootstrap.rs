@@ -1,6 +1,6 @@
 //! Stage 9: the temporary scheduler, which places the first operators on the masters.
 
-use super::namespace;
+use super::{namespace, written};
 use crate::{Context, Outcome};
 use anyhow::Result;
 use seedling_components::{Place, kube_scheduler};
@@ -13,7 +13,7 @@ pub const STAGE: Stage = Stage {
     why: "operators are pods, and pods need a node",
     reads: &["release.json"],
     writes: &["bootstrap-manifests/kube-scheduler-pod.yaml", "manifests/00_openshift-kube-scheduler*"],
-    check: "the pod's manifest is written",
+    check: "the pod's manifest and the namespaces are written",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -23,4 +23,8 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     }
     c.bootstrap_pod("kube-scheduler-pod.yaml", &kube_scheduler::pod(&c.release, Place::Bootstrap)?)?;
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    written(c, &STAGE)
 }

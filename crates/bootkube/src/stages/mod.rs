@@ -18,10 +18,44 @@ pub mod wait_for_ceo;
 pub mod wait_for_etcd;
 
 use crate::Context;
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use seedling_pki::{CertKey, trust};
+use seedling_steps::{Stage, fits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The check of a stage that renders: what it declares is there. A file that is named can be parsed, a pattern has a file.
+fn written(c: &Context, stage: &Stage) -> Result<()> {
+    for declared in stage.writes {
+        let path = if declared.starts_with('/') { c.path(declared) } else { c.dir(declared) };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.contains('*') {
+            parsed(&path)?;
+            continue;
+        }
+        let mut names = names(path.parent().unwrap_or(&path))?.into_iter();
+        ensure!(names.any(|found| fits(&name, &found)), "there is no {declared}");
+    }
+    Ok(())
+}
+
+/// A file that is not empty and, by its name, YAML or JSON.
+fn parsed(path: &Path) -> Result<Value> {
+    let shown = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(shown)?;
+    ensure!(!text.is_empty(), "{} is empty", path.display());
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("yaml" | "yml") => serde_saphyr::from_str(&text).with_context(shown),
+        Some("json") => serde_json::from_str(&text).with_context(shown),
+        _ => Ok(Value::String(text)),
+    }
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
 
 fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {

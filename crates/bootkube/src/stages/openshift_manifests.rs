@@ -1,7 +1,8 @@
 //! Stage 1: the installer's second folder joins the first.
 
+use super::names;
 use crate::{Context, Outcome};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use seedling_steps::Stage;
 
 pub const STAGE: Stage = Stage {
@@ -14,11 +15,16 @@ pub const STAGE: Stage = Stage {
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
-    for entry in std::fs::read_dir(c.dir("openshift"))? {
-        let path = entry?.path();
-        if let Some(name) = path.file_name() {
-            c.write(&c.dir("manifests").join(name), std::fs::read(&path)?, 0o600)?;
-        }
+    for name in names(&c.dir("openshift"))? {
+        c.write(&c.dir("manifests").join(&name), std::fs::read(c.dir("openshift").join(&name))?, 0o600)?;
     }
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    for name in names(&c.dir("openshift"))? {
+        let copy = std::fs::read(c.dir("manifests").join(&name)).ok();
+        ensure!(copy == Some(std::fs::read(c.dir("openshift").join(&name))?), "manifests/{name} is no copy");
+    }
+    Ok(())
 }

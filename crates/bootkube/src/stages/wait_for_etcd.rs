@@ -1,10 +1,11 @@
 //! Stage 16: etcd answers before an API server is started on it.
 
-use super::etcd_bootstrap;
+use super::{etcd_bootstrap, parsed};
 use crate::{Context, Outcome, quorum};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
+use seedling_components::etcd::BOOTSTRAP_RESOURCES;
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use seedling_types::{paths, ports};
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub const STAGE: Stage = Stage {
     why: "an API server that finds no etcd gives up after 20 s and is started again ever more slowly",
     reads: &["tls/etcd-client.*"],
     writes: &["the journal: which etcd cluster was founded", "/var/lib/etcd/cluster.json"],
-    check: "etcd on localhost:2379 has a leader",
+    check: "etcd on localhost:2379 has had a leader: its cluster is recorded, and its config founds no other",
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
@@ -66,6 +67,14 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     etcd_bootstrap::write_config(c, &etcd_bootstrap::config(c)?)?;
     println!("etcd cluster up.");
     Ok(Outcome::Done)
+}
+
+pub async fn check(c: &Context) -> Result<()> {
+    ensure!(c.pins().is_founded()?, "no etcd cluster is recorded");
+    let config = parsed(&c.path(BOOTSTRAP_RESOURCES).join("etcd.yaml"))?;
+    let state = &config["initial-cluster-state"];
+    ensure!(*state == "existing", "etcd.yaml has the initial-cluster-state {state}");
+    Ok(())
 }
 
 /// The cluster's number, if it has one.

@@ -147,7 +147,8 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
         if args.assets.is_none() {
             let _ = std::fs::remove_dir_all(&dir);
             std::fs::create_dir_all(&dir)?;
-            let config = INSTALL_CONFIG.replace("MASTERS", &inventory.masters().len().to_string());
+            let masters = |name: &str| (name == "masters").then(|| inventory.masters().len().to_string());
+            let config = seedling_types::template::render(INSTALL_CONFIG, masters)?;
             std::fs::write(dir.join("install-config.yaml"), config)?;
         }
         let hosts = dir.join("hosts.yaml");

@@ -42,13 +42,31 @@ pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
     files.push(File::inline("/etc/kubernetes/apiserver-url.env", 0o644, api));
     files.push(File::inline(firewall::RULES, 0o644, firewall::rules(&p.pod_networks)));
     let helper = format!("http://{}:{}/", p.domain.helper(), ports::HELPER_HTTP);
-    let first_boot = include_str!("files/seedling-first-boot.service").replace("HELPER", &helper);
     let units = vec![
         Unit::new(firewall::UNIT, true, firewall::unit()),
         Unit::new(firewall::HELPER_UNIT, true, firewall::helper_unit(&p.domain.helper())),
-        Unit::new("seedling-first-boot.service", true, first_boot),
+        Unit::new("seedling-first-boot.service", true, first_boot(&helper)),
     ];
     Ok(config(files, units))
+}
+
+fn first_boot(helper: &str) -> String {
+    format!(
+        r#"[Unit]
+Description=Look whether the disk and the clock will do
+Wants=network-online.target
+After=network-online.target
+ConditionPathExists=!/var/log/openshift/first-boot.json
+
+[Service]
+Type=oneshot
+StandardOutput=journal+console
+ExecStart=/usr/local/bin/seedling first-boot --helper {helper}
+
+[Install]
+WantedBy=multi-user.target
+"#
+    )
 }
 
 pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {

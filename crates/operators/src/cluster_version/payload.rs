@@ -1,13 +1,11 @@
 //! The payload: a directory of manifests whose names say run level and component.
 
 use seedling_cluster::manifest::describe;
+use seedling_types::release::fill_release_image;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-
-/// Stands for the release image in its own manifests, which cannot contain its digest.
-const RELEASE_IMAGE: &str = "RELEASE_IMAGE";
 
 #[derive(Debug, Error)]
 pub enum PayloadError {
@@ -109,14 +107,15 @@ fn is_manifest(file: &str) -> bool {
 }
 
 fn parse(file: String, text: &str, release_image: &str) -> Result<Option<Manifest>, PayloadError> {
-    let mut object: Value = serde_saphyr::from_str(text).map_err(|e| PayloadError::Malformed {
-        message: e.to_string().lines().next().unwrap_or_default().into(),
+    let malformed = |error: String| PayloadError::Malformed {
+        message: error.lines().next().unwrap_or_default().into(),
         file: file.clone(),
-    })?;
+    };
+    let mut object: Value = serde_saphyr::from_str(text).map_err(|e| malformed(e.to_string()))?;
     if object.is_null() {
         return Ok(None);
     }
-    fill_release_image(&mut object, release_image);
+    fill_release_image(&mut object, release_image).map_err(|e| malformed(e.to_string()))?;
     let manifest = Manifest { group: group(&file), file, object };
     if [manifest.api_version(), manifest.kind(), manifest.name()].contains(&"") {
         let message = format!("{} has no apiVersion, kind or metadata.name", describe(&manifest.object));
@@ -133,19 +132,6 @@ fn group(file: &str) -> Option<Group> {
     let word = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric());
     let level = level.bytes().all(|b| b.is_ascii_digit()).then(|| level.parse().ok())??;
     component.split('-').all(word).then(|| Group { level, component: component.into() })
-}
-
-/// Replaces the placeholder wherever a string is nothing else; an environment variable may have that name.
-fn fill_release_image(value: &mut Value, image: &str) {
-    match value {
-        Value::String(s) if s == RELEASE_IMAGE => *s = image.into(),
-        Value::Array(items) => items.iter_mut().for_each(|v| fill_release_image(v, image)),
-        Value::Object(fields) => {
-            let others = fields.iter_mut().filter(|(key, _)| *key != "name");
-            others.for_each(|(_, v)| fill_release_image(v, image))
-        }
-        _ => {}
-    }
 }
 
 fn version(metadata: &str, references: &str) -> Result<String, PayloadError> {
@@ -188,7 +174,7 @@ pub(super) mod tests {
         write("0000_50_b_1.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n");
         write(
             "0000_00_cvo_1.yaml",
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {image: RELEASE_IMAGE, env: [{name: RELEASE_IMAGE}]}\n",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {image: '${release-image}', env: [{name: RELEASE_IMAGE}]}\n",
         );
         write("0000_00_cvo_2_empty.yaml", "# nothing\n");
         let payload = Payload::load(dir.path(), "release@sha256:1").unwrap();
@@ -202,6 +188,14 @@ pub(super) mod tests {
             (&spec["image"], &spec["env"][0]["name"]),
             (&"release@sha256:1".into(), &"RELEASE_IMAGE".into())
         );
+
+        write(
+            "0000_60_c_1.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: c}\nspec: {image: '${no-image}'}\n",
+        );
+        let error = Payload::load(dir.path(), "").unwrap_err().to_string();
+        assert_eq!(error, "0000_60_c_1.yaml: line 1: there is no value for ${no-image}");
+        std::fs::remove_file(dir.path().join("0000_60_c_1.yaml")).unwrap();
 
         write("image-references", r#"{"metadata":{"name":"0.2.0"}}"#);
         let error = Payload::load(dir.path(), "").unwrap_err().to_string();

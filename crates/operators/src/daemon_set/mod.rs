@@ -9,7 +9,6 @@ mod rows;
 
 pub use rows::{DNS, NETWORK};
 
-use seedling_types::node_report::{NodeReport, Probed};
 use crate::runtime::{Context, Inputs, Next, Pace, Status};
 use anyhow::{Context as _, Result};
 use decide::decide;
@@ -21,6 +20,7 @@ use seedling_api::{DaemonSet, Infrastructure, Meta, Network};
 use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::operator_status::related_namespace;
 use seedling_cluster::{Cache, ClusterError, apply, apply_status, manifest};
+use seedling_types::node_report::{NodeReport, Probed};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

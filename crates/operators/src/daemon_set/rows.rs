@@ -56,9 +56,9 @@ fn network_status(spec: &NetworkSpec, views: &Views) -> Network {
 
 #[cfg(test)]
 mod tests {
-    use seedling_types::node_report::NodeReport;
     use super::super::reports::NodeView;
     use super::*;
+    use seedling_types::node_report::NodeReport;
     use serde_json::json;
 
     #[test]

@@ -7,7 +7,8 @@ use crate::static_pod::certificates::{leaves, required_configmap, required_secre
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
 use anyhow::Result;
 use seedling_api::{Etcd, KubeApiServer, StaticPodOperator};
-use seedling_components::{Place, kube_apiserver, pod::to_yaml};
+use seedling_components::pod::{NODE_IP, to_yaml};
+use seedling_components::{Place, kube_apiserver};
 use seedling_pki::Policy;
 use seedling_pki::trust::{
     self, AGGREGATOR_CA, AGGREGATOR_SIGNER, CLIENT_CA, CONTROL_PLANE_SIGNER, CSR_CA, ETCD_CA, ETCD_CLIENT,
@@ -66,7 +67,7 @@ pub(crate) async fn desired(env: &Env) -> Result<Desired> {
         &env.config,
         &env.release,
         Place::Master,
-        "NODE_IP",
+        NODE_IP,
         &members(env, &policy).await?,
     )?;
     Ok(Desired { configmaps, secrets, pod })

@@ -6,6 +6,8 @@ mod programs;
 use kube::Client;
 use programs::{cache, spawn};
 use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
+use seedling_release::Payload;
+use seedling_types::ReleaseInfo;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::Path;
@@ -184,15 +186,11 @@ pub fn payload(into: &Path) {
             }
         }
     }
-    let version = release["version"].as_str().unwrap();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release/manifests");
-    for entry in std::fs::read_dir(sources).unwrap() {
-        let path = entry.unwrap().path();
-        let mut text = std::fs::read_to_string(&path).unwrap().replace("0.0.1-snapshot", version);
-        for (name, spec) in release["images"].as_object().unwrap() {
-            text = text.replace(&format!("${{image:{name}}}"), spec.as_str().unwrap());
-        }
-        let target = into.join(path.file_name().unwrap());
+    let release: ReleaseInfo = serde_json::from_value(release).unwrap();
+    let of = Payload { version: &release.version, images: &release.images, components: &release.components };
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../release");
+    for (name, text) in of.manifests(&sources).unwrap() {
+        let target = into.join(name);
         let _ = std::fs::remove_file(&target);
         std::fs::write(target, text).unwrap();
     }

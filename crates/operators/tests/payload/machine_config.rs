@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
+use tokio::task::{LocalSet, spawn_local};
 
 const VERSION: &str = "0.1.0";
 
@@ -159,6 +160,11 @@ async fn ask(client: &Client, name: &str, node: &str, signer: &str, usage: &str,
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a built release"]
 async fn a_master_joins() {
+    LocalSet::new().run_until(joining()).await
+}
+
+/// Operators stay on the thread they began on.
+async fn joining() {
     let plane = ControlPlane::start().await.with_signer();
     let client = plane.client.clone();
     let tls = tempfile::tempdir().unwrap();
@@ -166,9 +172,9 @@ async fn a_master_joins() {
     // With the rights of their own service accounts, no more.
     let image = release().images["seedling"].clone();
     let operator = as_service_account(&plane, NS, "machine-config-operator").await;
-    tokio::spawn(machine_config::operate(operator.into(), VERSION.into(), image));
+    spawn_local(machine_config::operate(operator.into(), VERSION.into(), image));
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
-    tokio::spawn(machine_approver::operate(approver.into(), VERSION.into()));
+    spawn_local(machine_approver::operate(approver.into(), VERSION.into()));
     let server = as_service_account(&plane, NS, "machine-config-server").await;
     let source = Source::cluster(server, "https://api-int.ocp4.example.com:6443");
     let tls_dir = tls.path().to_path_buf();
@@ -278,12 +284,16 @@ async fn a_master_joins() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a built release"]
 async fn a_flood_of_requests_keeps_nobody_waiting() {
+    LocalSet::new().run_until(flooded()).await
+}
+
+async fn flooded() {
     let plane = ControlPlane::start().await.with_signer();
     let client = plane.client.clone();
     let tls = tempfile::tempdir().unwrap();
     prepare(&client, tls.path()).await;
     let approver = as_service_account(&plane, NS_APPROVER, "machine-approver-sa").await;
-    tokio::spawn(machine_approver::operate(approver.into(), VERSION.into()));
+    spawn_local(machine_approver::operate(approver.into(), VERSION.into()));
     let bad = as_user(&plane, "system:node:bad", &["system:nodes", "system:authenticated"]).await;
     let signer = csr::SERVING_SIGNER;
     for hundred in 0..6 {
