@@ -5,9 +5,10 @@ use crate::Policy;
 use time::Duration;
 
 const INTRO: &str = "
-Every key pair in the life of a cluster, and who trusts it. `tls/` is on the bootstrap node, in `/opt/openshift`. CD is the cluster domain. Lives are
-those of a cluster that does not [change them](reference.md#lives-of-certificates); \"then\" is for what is made later in the place of the first one.
-[Certificates and recovery](design/certificates.md) says how renewal works, and `seedling certs list` prints the Secrets of a running cluster.
+Every key pair in the life of a cluster, and who trusts it. Most files of `tls/` are on the bootstrap node, in `/opt/openshift`. What is in no Secret
+is not renewed: only the bootstrap node, or a person, has it. CD is the cluster domain. Lives are those of a cluster that does not [change
+them](reference.md#lives-of-certificates); \"then\" is for what is made later in the place of the first one. [Certificates and
+recovery](design/certificates.md) says how renewal works, and `seedling certs list` prints the Secrets of a running cluster.
 
 Not in the table: kubelets ask for their own pairs (`system:node:NAME`, signed by csr-signer, one year) and renew them.
 
@@ -61,7 +62,7 @@ fn leaf_cells(leaf: &Leaf, made_by: &str) -> [String; 8] {
 fn bundle_cells(bundle: &Bundle, made_by: &str) -> [String; 5] {
     let signers: Vec<_> = bundle.signers.iter().map(|signer| signer.file).collect();
     let copies: Vec<_> = bundle.copies.iter().map(|(pod, map)| format!("{} ({map})", pod.name())).collect();
-    let file = file(bundle.file).unwrap_or_default();
+    let file = file(bundle.file).unwrap_or_default().replace(".*", ".crt");
     [file, object(bundle.namespace, bundle.configmap), signers.join(", "), made_by.into(), copies.join(", ")]
 }
 
