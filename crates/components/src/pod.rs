@@ -1,7 +1,7 @@
 //! What all control-plane pods share: host network, host paths, the two places they run.
 
 use seedling_types::paths;
-use seedling_types::template::{TemplateError, map_strings, render};
+use seedling_types::template::{TemplateError, map_strings, render, table};
 use serde_json::{Value, json};
 
 /// Where in its container every control-plane program finds its certificates and configs.
@@ -29,13 +29,9 @@ pub fn on_master(
     node_name: &str,
     node_ip: &str,
 ) -> Result<(), TemplateError> {
-    let value = |name: &str| match name {
-        "node-name" => Some(node_name.into()),
-        "node-ip" => Some(node_ip.into()),
-        "revision" => Some(revision.to_string()),
-        _ => None,
-    };
-    map_strings(pod, &|text| render(text, value))
+    let revision = revision.to_string();
+    let values = [("node-name", node_name), ("node-ip", node_ip), ("revision", &revision)];
+    map_strings(pod, &|text| render(text, table(&values)))
 }
 
 /// A file that a flag names: its name among the bootstrap secrets, and its path below a revision's directory.

@@ -8,7 +8,7 @@ use crate::progress::{Plan, Progress};
 use crate::retry::retrying;
 use crate::toolchain::{GO, Toolchain};
 use crate::tree::hex;
-use seedling_types::template::render;
+use seedling_types::template::{render, table};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,15 +37,10 @@ pub fn version(source: &Path, dir: &str, module: &str) -> Result<String, Release
 fn link_flags(group: &Group, version: &str) -> Result<String, ReleaseError> {
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    let value = |name: &str| match name {
-        "version" => Some(version.into()),
-        "major" => Some(major.into()),
-        "minor" => Some(minor.into()),
-        _ => None,
-    };
+    let values = [("version", version), ("major", major), ("minor", minor)];
     let mut flags = "-s -w".to_string();
     for stamp in group.stamps {
-        let stamp = render(stamp, value)
+        let stamp = render(stamp, table(&values))
             .map_err(|e| ReleaseError::invalid(format!("stamp {stamp:?}: {e}"), "correct it in bill.rs"))?;
         flags.extend([" -X ", &stamp]);
     }

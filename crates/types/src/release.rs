@@ -1,6 +1,6 @@
 //! release.json: what `seedling release build` made and every later station refers to.
 
-use crate::template::{TemplateError, map_strings, render};
+use crate::template::{TemplateError, map_strings, render, table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub fn fill_release_image(manifest: &mut Value, image: &str) -> Result<(), Templ
     if manifest["kind"] == "CustomResourceDefinition" {
         return Ok(());
     }
-    map_strings(manifest, &|text| render(text, |name| (name == "release-image").then(|| image.to_string())))
+    map_strings(manifest, &|text| render(text, table(&[("release-image", image)])))
 }
 
 #[cfg(test)]

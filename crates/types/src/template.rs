@@ -40,6 +40,11 @@ pub fn render(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<Stri
     Ok(done + rest)
 }
 
+/// Values that are known beforehand, for [`render`].
+pub fn table<'a>(values: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    move |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+}
+
 /// Changes every string of an object. Keys stay: in a parsed object a value cannot become anything but a string.
 pub fn map_strings<E>(value: &mut Value, change: &impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
     match value {
@@ -60,13 +65,8 @@ mod tests {
     use serde_json::json;
 
     fn value(name: &str) -> Option<String> {
-        Some(match name {
-            "node" => "master-0".into(),
-            "image:etcd" => "r/etcd@sha256:1".into(),
-            "nothing" => String::new(),
-            "lines" => "a\nb".into(),
-            _ => return None,
-        })
+        let etcd = ("image:etcd", "r/etcd@sha256:1");
+        table(&[("node", "master-0"), etcd, ("nothing", ""), ("lines", "a\nb")])(name)
     }
 
     #[test]

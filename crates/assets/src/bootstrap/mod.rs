@@ -15,7 +15,7 @@ use crate::{
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
-use seedling_types::template::render;
+use seedling_types::template::{render, table};
 use seedling_types::{ReleaseInfo, paths};
 use std::net::IpAddr;
 
@@ -175,8 +175,8 @@ fn units() -> Vec<Unit> {
 
 /// What an installation in place adds: when bootkube is done, the node is written to its disk and started from there.
 fn in_place(disk: &str) -> Result<Config, CreateError> {
-    let value = |name: &str| (name == "disk").then(|| quoted(disk));
-    let service = render(include_str!("files/etc/systemd/system/install-to-disk.service"), value)?;
+    let service = include_str!("files/etc/systemd/system/install-to-disk.service");
+    let service = render(service, table(&[("disk", &quoted(disk))]))?;
     let script = include_str!("files/usr/local/bin/install-to-disk.sh");
     let units = vec![
         Unit::new("install-to-disk.service", true, service),

@@ -9,6 +9,7 @@ use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::{RATE, beside, write_report};
 use seedling_lab::{BringUp, Lab, LabSpec, Labs, default_inventory};
 use seedling_steps::write_atomic;
+use seedling_types::template::{render, table};
 use seedling_types::{ClusterDomain, Inventory};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -147,8 +148,8 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
         if args.assets.is_none() {
             let _ = std::fs::remove_dir_all(&dir);
             std::fs::create_dir_all(&dir)?;
-            let masters = |name: &str| (name == "masters").then(|| inventory.masters().len().to_string());
-            let config = seedling_types::template::render(INSTALL_CONFIG, masters)?;
+            let masters = inventory.masters().len().to_string();
+            let config = render(INSTALL_CONFIG, table(&[("masters", &masters)]))?;
             std::fs::write(dir.join("install-config.yaml"), config)?;
         }
         let hosts = dir.join("hosts.yaml");

@@ -106,9 +106,8 @@ const SNI: &[(&str, &str)] = &[
 
 /// `members`: addresses of etcd members beside the one on this node.
 pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ipv4Addr]) -> Vec<String> {
-    let url = |host: &str| format!("https://{host}:{}", ports::ETCD_CLIENT);
-    let etcd: Vec<_> =
-        std::iter::once(url("localhost")).chain(members.iter().map(|ip| url(&ip.to_string()))).collect();
+    let others = members.iter().map(|ip| etcd_url(&ip.to_string()));
+    let etcd: Vec<_> = std::iter::once(etcd_url("localhost")).chain(others).collect();
     let mut args = file_flags(FILES, place);
     args.extend(SNI.iter().map(|(bootstrap, master)| match place {
         Place::Bootstrap => {
@@ -151,6 +150,18 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
         ("tls-min-version", "VersionTLS12".into()),
     ]));
     args
+}
+
+fn etcd_url(host: &str) -> String {
+    format!("https://{host}:{}", ports::ETCD_CLIENT)
+}
+
+/// Whether this pod asks the etcd members at all of these addresses.
+pub fn knows_members(pod: &Value, addresses: &[Ipv4Addr]) -> bool {
+    let args = pod["spec"]["containers"][0]["args"].as_array().into_iter().flatten();
+    let servers = args.filter_map(|arg| arg.as_str()?.strip_prefix("--etcd-servers=")).next_back();
+    let known: Vec<_> = servers.unwrap_or_default().split(',').collect();
+    addresses.iter().all(|address| known.contains(&etcd_url(&address.to_string()).as_str()))
 }
 
 pub fn pod(
@@ -223,6 +234,15 @@ mod tests {
             let uri = "--service-account-jwks-uri=https://api-int.ocp4.alchemy.com:6443/openid/v1/jwks";
             assert!(args.iter().any(|a| a == uri), "{args:?}");
         }
+    }
+
+    #[test]
+    fn a_pod_knows_the_members_it_was_made_with() {
+        let [a, b, c] = [[192, 168, 100, 1], [192, 168, 100, 2], [192, 168, 100, 11]].map(Ipv4Addr::from);
+        let pod = |members: &[Ipv4Addr]| json!({"spec": {"containers": [{"args": args(&crate::testing::cluster_config(), Place::Master, "x", members)}]}});
+        assert!(knows_members(&pod(&[a, b]), &[a, b]) && knows_members(&pod(&[b]), &[]));
+        assert!(!knows_members(&pod(&[c]), &[a]), "192.168.100.1 is only a part of 192.168.100.11");
+        assert!(!knows_members(&json!({}), &[a]));
     }
 
     #[test]
