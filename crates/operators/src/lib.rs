@@ -5,6 +5,7 @@
 
 pub mod cluster_version;
 pub mod daemon_set;
+mod error;
 pub mod etcd;
 pub mod kube_apiserver;
 pub mod kube_controller_manager;
@@ -18,6 +19,7 @@ pub mod stand_in;
 pub mod static_pod;
 mod table;
 
+pub use error::{OperatorError, Result};
 pub use table::OPERATORS;
 
 use seedling_cluster::{admission, inventory};

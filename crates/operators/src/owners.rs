@@ -1,7 +1,7 @@
 //! The key pairs that a running cluster keeps, as they are: when each ends, and from when on it is renewed.
 
+use crate::Result;
 use crate::static_pod::certificates::ISSUED;
-use anyhow::Result;
 use kube::Client;
 use seedling_api::{Files, Meta, Secret};
 use seedling_cluster::get;

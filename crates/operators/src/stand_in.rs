@@ -1,9 +1,9 @@
 //! What the static-pod operators do, done once while none of them runs. `seedling certs recover` needs it on a master whose
 //! certificates have ended.
 
+use crate::Result;
 use crate::static_pod::{Desired, Env, Names, certificates, policy, revision, signers};
 use crate::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
-use anyhow::Result;
 use futures::future::BoxFuture;
 use kube::Client;
 use seedling_pki::trust::{

@@ -200,7 +200,7 @@ async fn the_payload_is_worked_completed_and_kept() {
 }
 
 /// Instead of a Deployment's environment.
-fn given(variable: &str) -> anyhow::Result<String> {
+fn given(variable: &str) -> seedling_operators::Result<String> {
     let image = "registry.seedling.internal/seedling/x@sha256:1";
     Ok(if variable == "RELEASE_VERSION" { "0.1.0" } else { image }.into())
 }

@@ -26,5 +26,5 @@ pub async fn run(args: OperatorArgs) -> Result<()> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == args.name) else {
         return seedling_node::network_check::run().await;
     };
-    operator.lead_and_run(seedling_cluster::connect(args.kubeconfig.as_deref()).await?).await
+    Ok(operator.lead_and_run(seedling_cluster::connect(args.kubeconfig.as_deref()).await?).await?)
 }

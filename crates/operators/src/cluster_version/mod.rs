@@ -16,6 +16,7 @@ mod schedule;
 mod status;
 mod sync;
 
+use crate::Result;
 use crate::runtime::Context;
 use seedling_types::names::NS_CVO;
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ pub const LEASE: (&str, &str) = (NS_CVO, "version");
 /// Owner of the applied fields.
 const MANAGER: &str = "cluster-version-operator";
 
-pub(crate) async fn run_from_env(context: Context) -> anyhow::Result<()> {
-    run(context.client, &Options::from_env()?).await
+pub(crate) async fn run_from_env(context: Context) -> Result<()> {
+    Ok(run(context.client, &Options::from_env()?).await?)
 }
 
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use super::apply::{PATIENCE, apply, backoff, failed};
 use super::board::Board;
 use super::graph::{Mode, Stage, mode, plan};
 use super::inclusion::Inclusion;
-use super::payload::{Manifest, Payload};
+use super::payload::{Manifest, Payload, PayloadError};
 use super::status::{Observed, status};
 use super::{MANAGER, Options, operators};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
@@ -28,7 +28,7 @@ const COALESCE: Duration = Duration::from_millis(250);
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Runs until its process ends; the caller holds the lease.
-pub async fn run(client: Client, options: &Options) -> anyhow::Result<()> {
+pub async fn run(client: Client, options: &Options) -> Result<(), PayloadError> {
     let payload = Payload::load(&options.manifests, &options.release_image)?;
     tracing::info!(version = payload.version, manifests = payload.manifests.len(), "payload loaded");
     let mut sources = Sources {

@@ -1,6 +1,7 @@
 //! What the nodes' reports mean for a ClusterOperator. Pure.
 
 use super::reports::Views;
+use crate::OperatorError;
 use seedling_cluster::operator_status::Cond;
 use seedling_types::node_report::{NodeReport, Probed};
 
@@ -19,7 +20,7 @@ pub fn decide(
     views: &Views,
     probed: fn(&NodeReport) -> &Probed,
     was_available: bool,
-    applied: Result<(), &str>,
+    failure: Option<&OperatorError>,
 ) -> Verdict {
     let asked: Vec<_> = views.iter().filter(|(_, view)| !view.lost).collect();
     let failing: Vec<(&str, &str, bool)> = asked
@@ -31,12 +32,12 @@ pub fn decide(
         })
         .collect();
     let well = Cond::new(false, "AsExpected", "");
-    let degraded = match applied {
-        Err(e) => Cond::new(true, "ApplyFailed", e),
-        Ok(()) if was_available && failing.iter().any(|(_, _, before)| *before) => {
+    let degraded = match failure {
+        Some(e) => Cond::new(true, "ApplyFailed", e.to_string()),
+        None if was_available && failing.iter().any(|(_, _, before)| *before) => {
             Cond::new(true, "NotAnswering", sentence(subject, &failing))
         }
-        Ok(()) => well.clone(),
+        None => well.clone(),
     };
     if asked.is_empty() {
         let waiting = Cond::new(true, "NoNodes", "Waiting for a node");
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn verdict(nodes: &[Node], was: bool) -> (bool, bool, bool, String) {
-        let v = decide("S", &views(nodes), |r| &r.service, was, Ok(()));
+        let v = decide("S", &views(nodes), |r| &r.service, was, None);
         (v.available.status, v.progressing.status, v.degraded.status, v.available.message)
     }
 
@@ -120,7 +121,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_applied_is_degraded() {
-        let v = decide("S", &views(&[("a", OK, false)]), |r| &r.service, false, Err("no"));
+        let failure = OperatorError::Waits("no".into());
+        let v = decide("S", &views(&[("a", OK, false)]), |r| &r.service, false, Some(&failure));
         assert_eq!((v.degraded.status, v.degraded.message.as_str()), (true, "no"));
     }
 }

@@ -9,8 +9,9 @@ mod rows;
 
 pub use rows::{DNS, NETWORK};
 
+use crate::Result;
+use crate::error::variable;
 use crate::runtime::{Context, Inputs, Next, Pace, Status};
-use anyhow::{Context as _, Result};
 use decide::decide;
 use ipnet::Ipv4Net;
 use kube::Client;
@@ -75,7 +76,7 @@ pub struct Row {
 }
 
 pub async fn run(context: Context, row: &'static Row) -> Result<()> {
-    operate(context, row, |name| std::env::var(name).with_context(|| format!("{name} is not set"))).await
+    operate(context, row, variable).await
 }
 
 pub async fn operate(context: Context, row: &'static Row, given: Given) -> Result<()> {
@@ -99,11 +100,10 @@ pub async fn operate(context: Context, row: &'static Row, given: Given) -> Resul
         }
         let Some(config) = &config else { return Ok(Next::Waits("Network and Infrastructure cluster")) };
         let applied = kept.keep(config, given).await;
-        let failure = applied.as_ref().err().map(ToString::to_string);
         let views = reports.borrow().clone();
         let (subject, was_available) = ((row.subject)(config), status.was_available().await?);
-        let done = failure.as_deref().map_or(Ok(()), Err);
-        let verdict = decide(&subject, &views, row.probed, was_available, done);
+        let failure = applied.as_ref().err();
+        let verdict = decide(&subject, &views, row.probed, was_available, failure);
         status.tell(verdict.available, verdict.progressing, verdict.degraded).await?;
         let object = (row.status)(config, &views);
         if let Some(object) = object.filter(|object| written.as_ref() != Some(object)) {

@@ -1,9 +1,10 @@
 //! How far the masters have come, seen from their Nodes and etcd pods; and the record of those whose members were removed.
 
 use super::decide::{Action, Master, Removed, State, Step};
+use super::{ensure, hindered};
+use crate::Result;
 use crate::patience::Progress;
 use crate::static_pod::Env;
-use anyhow::{Context as _, Result};
 use seedling_api::{Conditions, ConfigMap, Files, Node, Pod, config_map};
 use seedling_cluster::get;
 use seedling_types::names::NS_ETCD;
@@ -58,12 +59,13 @@ pub async fn confirm(env: &Env, state: &State, action: &Action) -> Result<()> {
         Action::Remove(_) => {
             let map = get::<ConfigMap>(&env.client, Some("kube-system"), "bootstrap").await?;
             let complete = map.is_some_and(|map| map.file("status") == Some("complete"));
-            anyhow::ensure!(complete, "the bootstrap is not complete after all");
+            ensure(complete, "the bootstrap is not complete after all")?;
         }
         Action::GiveUp(id) => {
-            let (master, _) = state.given_up(*id).context("the member is no master's")?;
+            let (master, _) = state.given_up(*id).ok_or_else(|| hindered("the member is no master's"))?;
             let (now, _) = arrival_now(env, &master.name).await?;
-            anyhow::ensure!(!came_further(master.step, now), "{} has come further: {now:?}", master.name);
+            let why = format!("{} has come further: {now:?}", master.name);
+            ensure(!came_further(master.step, now), why)?;
         }
         _ => {}
     }

@@ -1,13 +1,13 @@
 //! Looks at etcd's members and does what `decide` says.
 
 use super::decide::{Action, State, Step, decide};
-use super::masters;
+use super::{Seen, ensure, hindered, masters};
 use crate::patience::{self, Progress};
 use crate::runtime::{Context, Inputs, Next, Pace};
 use crate::static_pod::Env;
 use crate::static_pod::certificates::{required_configmap, required_secret};
 use crate::static_pod::signers;
-use anyhow::{Context as _, Result};
+use crate::{OperatorError, Result};
 use seedling_api::operator::StaticPodStatus;
 use seedling_api::{ConfigMap, Files, StaticPodOperator, config_map, now};
 use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
@@ -19,6 +19,7 @@ use seedling_pki::trust::{ETCD_CA, ETCD_CLIENT};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -44,12 +45,7 @@ struct List {
 }
 
 /// Tells `seen` what it sees.
-pub async fn run(
-    context: &Context,
-    env: &Env,
-    fence: Fence,
-    seen: &watch::Sender<Result<State, String>>,
-) -> Result<()> {
+pub async fn run(context: &Context, env: &Env, fence: Fence, seen: &watch::Sender<Seen>) -> Result<()> {
     let mut members = Members {
         env,
         fence,
@@ -85,14 +81,14 @@ async fn tls(env: &Env) -> Result<EtcdTls> {
 
 impl Members<'_> {
     /// True: nothing is left to do. And what was seen.
-    async fn step(&mut self, seen: &watch::Sender<Result<State, String>>) -> Result<(bool, String)> {
+    async fn step(&mut self, seen: &watch::Sender<Seen>) -> Result<(bool, String)> {
         let tls = tls(self.env).await?;
         if tls != self.tls {
             self.connected.clear();
             self.tls = tls;
         }
-        let state = self.observe().await;
-        let _ = seen.send_replace(state.as_ref().map(Clone::clone).map_err(|e| format!("{e:#}")));
+        let state = self.observe().await.map_err(Arc::new);
+        let _ = seen.send_replace(state.clone());
         let state = state?;
         conditions(self.env, &state).await?;
         let actions = decide(&state);
@@ -100,8 +96,13 @@ impl Members<'_> {
             match self.act(&state, action).await {
                 Ok(()) => tracing::info!("members: {action:?} done"),
                 // "not in sync with leader" until the learner has caught up.
-                Err(e) if matches!(action, Action::Promote(_)) => tracing::debug!("{action:?}: {e:#}"),
-                Err(e) => return Err(e.context(format!("{action:?}"))),
+                Err(e) if matches!(action, Action::Promote(_)) => {
+                    tracing::debug!("{action:?}: {}", e.in_full())
+                }
+                Err(e) => {
+                    let (action, source) = (format!("{action:?}"), Box::new(e));
+                    return Err(OperatorError::Action { action, source });
+                }
             }
         }
         Ok((actions.is_empty() && state.bootstrap().is_none(), summary(&state)))
@@ -118,7 +119,7 @@ impl Members<'_> {
     /// The members, as a majority of voters agrees; whoever is cut off, or lags, is not believed.
     async fn observe(&mut self) -> Result<State> {
         let hosts = self.env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
-        let mut error = anyhow::anyhow!("the inventory names no member");
+        let mut error = hindered("the inventory names no member");
         for host in hosts {
             let endpoint = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
             match self.ask(&endpoint).await {
@@ -126,13 +127,14 @@ impl Members<'_> {
                 Err(e) => error = e,
             }
         }
-        Err(error.context("no etcd member answers"))
+        Err(OperatorError::NoMember(Box::new(error)))
     }
 
     async fn ask(&mut self, endpoint: &str) -> Result<List> {
         let mut etcd = self.connection(endpoint).await?;
         let status = etcd.status().await?;
-        anyhow::ensure!(!status.learner && status.leader != 0, "{endpoint} is a learner or has no leader");
+        let votes = !status.learner && status.leader != 0;
+        ensure(votes, format!("{endpoint} is a learner or has no leader"))?;
         let members = tokio::time::timeout(ANSWER_WITHIN, etcd.agreed_members()).await??;
         let lost = tokio::time::timeout(ANSWER_WITHIN, etcd.said_lost()).await??;
         self.connected.insert(endpoint.into(), etcd);
@@ -184,18 +186,16 @@ impl Members<'_> {
 
     async fn act(&mut self, state: &State, action: &Action) -> Result<()> {
         // The leader takes every change; only it can hand its office over.
-        let leader =
-            state.members.iter().find(|m| m.id == state.leader).context("the leader is not on the list")?;
-        let url = client_url(leader).context("the leader has no address")?;
+        let leader = state.members.iter().find(|m| m.id == state.leader);
+        let leader = leader.ok_or_else(|| hindered("the leader is not on the list"))?;
+        let url = client_url(leader).ok_or_else(|| hindered("the leader has no address"))?;
         let mut etcd = self.connection(&url).await?;
         let leads = etcd.status().await?.leader;
-        anyhow::ensure!(leads == state.leader, "the lead has moved since the members were looked at");
+        ensure(leads == state.leader, "the lead has moved since the members were looked at")?;
         if matches!(action, Action::Remove(_) | Action::GiveUp(_) | Action::Replace(_)) {
             let now = etcd.agreed_members().await?;
-            anyhow::ensure!(
-                same_members(&now, &state.members),
-                "the members have changed since they were looked at"
-            );
+            let same = same_members(&now, &state.members);
+            ensure(same, "the members have changed since they were looked at")?;
             masters::confirm(self.env, state, action).await?;
         }
         if let Action::GiveUp(id) = action {
@@ -240,7 +240,8 @@ fn summary(state: &State) -> String {
 /// Conditions that bootkube and `wait-for` read, and the endpoints ConfigMap.
 async fn conditions(env: &Env, state: &State) -> Result<()> {
     let live = env.cache.get::<seedling_api::Etcd>(None, "cluster").await?;
-    let before = live.context("there is no Etcd cluster")?.status().conditions;
+    let before =
+        live.ok_or_else(|| OperatorError::Waits("there is no Etcd cluster".into()))?.status().conditions;
     let (now, missing) = (now(), state.missing().join("; "));
     let condition = |kind: &str, status: bool, reasons: [&str; 2], messages: [&str; 2]| {
         let which = usize::from(!status);

@@ -13,7 +13,7 @@ mod tests;
 use crate::runtime::Context;
 use crate::static_pod::certificates::leaves;
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
-use anyhow::{Context as _, Result};
+use crate::{OperatorError, Result};
 use decide::State;
 use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator};
 use seedling_components::{etcd, kube_apiserver};
@@ -22,6 +22,7 @@ use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
 use seedling_types::{Role, ports};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 pub const NAMES: Names = Names {
@@ -33,9 +34,11 @@ pub const NAMES: Names = Names {
 };
 
 pub async fn run(context: Context) -> Result<()> {
-    let fence = context.fence.clone().context("only a leader may change etcd's members")?;
+    let fence = context.fence.clone();
+    let fence = fence.ok_or_else(|| hindered("only a leader may change etcd's members"))?;
     let env = Env::load(context.client.clone(), &NAMES).await?;
-    let (tell, seen) = watch::channel(Err("the members were not asked yet".to_string()));
+    let unasked = OperatorError::Waits("the members were not asked yet".into());
+    let (tell, seen) = watch::channel(Err(Arc::new(unasked)));
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
@@ -86,7 +89,10 @@ async fn calm(env: &Env) -> Result<bool> {
     static_pod::all_ready(env, NS_KAS, "openshift-kube-apiserver").await
 }
 
-fn health(env: &Env, seen: &Result<State, String>) -> Health {
+/// What the members say, for whoever reports it.
+type Seen = Result<State, Arc<OperatorError>>;
+
+fn health(env: &Env, seen: &Seen) -> Health {
     match seen {
         Ok(state) => {
             let (healthy, masters) = (state.carrying(), env.inventory.masters().len());
@@ -95,6 +101,15 @@ fn health(env: &Env, seen: &Result<State, String>) -> Health {
                 message: format!("{healthy} of {masters} masters' members are healthy voters"),
             }
         }
-        Err(e) => Health { working: false, message: e.clone() },
+        Err(e) => Health { working: false, message: e.in_full() },
     }
+}
+
+/// What keeps the members from being changed.
+fn hindered(why: impl Into<String>) -> OperatorError {
+    OperatorError::Members(why.into())
+}
+
+fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<()> {
+    if holds { Ok(()) } else { Err(hindered(otherwise)) }
 }

@@ -2,12 +2,12 @@
 
 use crate::static_pod::certificates::{required_secret, secret};
 use crate::static_pod::{Env, signers};
-use anyhow::{Context as _, Result};
+use crate::{OperatorError, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use seedling_api::{KubeApiServer, Secret, StaticPodOperator};
-use seedling_cluster::{connect_in_cluster_with, token_of};
+use seedling_cluster::{ClusterError, connect_in_cluster_with, token_of};
 use seedling_components::kube_apiserver::encryption::{
     KEYS, KEYS_SECRET, Keys, SECRET, SECRET_KEY, Step, names,
 };
@@ -27,10 +27,11 @@ const PAGE: u32 = 200;
 
 /// Takes the keys as far as they may go now. Killed anywhere, it goes on: each step is one write, and writing Secrets twice is harmless.
 pub async fn keep(env: &Env, policy: &Policy) -> Result<BTreeMap<String, String>> {
+    let of = || format!("Secret {KEYS_SECRET}");
     loop {
         let data = required_secret(&env.cache, NS_KAS_OPERATOR, KEYS_SECRET).await?;
-        let text = data.get(KEYS).with_context(|| format!("Secret {KEYS_SECRET} has no {KEYS}"))?;
-        let keys: Keys = serde_json::from_str(text).with_context(|| format!("Secret {KEYS_SECRET}"))?;
+        let text = data.get(KEYS).ok_or_else(|| OperatorError::Lacks { of: of(), part: KEYS })?;
+        let keys: Keys = serde_json::from_str(text).map_err(|e| OperatorError::unreadable(of(), e))?;
         let now = OffsetDateTime::now_utc();
         let next = match keys.step(&running(env).await?, due(keys.writes.made, policy, now)) {
             Step::Keep => None,
@@ -90,11 +91,12 @@ async fn rewriter(client: &Client) -> Result<Client> {
 }
 
 /// An API server encrypts what it writes with its newest key, also when nothing else is new.
-async fn write_again(client: &Client) -> Result<usize> {
+async fn write_again(client: &Client) -> Result<usize, ClusterError> {
+    let failed = |what: String, e| ClusterError::Api { what, source: Box::new(e) };
     let all: Api<Secret> = Api::all(client.clone());
     let (mut count, mut page) = (0, ListParams::default().limit(PAGE));
     loop {
-        let list = all.list(&page).await?;
+        let list = all.list(&page).await.map_err(|e| failed("listing Secrets".into(), e))?;
         for secret in &list.items {
             let namespaced: Api<Secret> =
                 Api::namespaced(client.clone(), &secret.namespace().unwrap_or_default());
@@ -102,9 +104,7 @@ async fn write_again(client: &Client) -> Result<usize> {
                 Ok(_) => count += 1,
                 // Gone, or written by somebody else in the meantime: with the new key.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                Err(e) => {
-                    return Err(e).with_context(|| format!("writing Secret {} again", secret.name_any()));
-                }
+                Err(e) => return Err(failed(format!("writing Secret {} again", secret.name_any()), e)),
             }
         }
         match list.metadata.continue_.filter(|token| !token.is_empty()) {

@@ -2,10 +2,10 @@
 
 mod encryption;
 
+use crate::Result;
 use crate::runtime::Context;
 use crate::static_pod::certificates::{leaves, required_configmap, required_secret, tls_files, tls_pair};
 use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
-use anyhow::Result;
 use seedling_api::{Etcd, KubeApiServer, StaticPodOperator};
 use seedling_components::pod::{NODE_IP, to_yaml};
 use seedling_components::{Place, kube_apiserver};

@@ -1,10 +1,10 @@
 //! The kube-controller-manager operator: the controllers on every master, by revision, and the signer of kubelets' certificates.
 
+use crate::Result;
 use crate::runtime::Context;
 use crate::static_pod::certificates::{required_configmap, required_secret, tls_files};
 use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand, policy, signers};
-use anyhow::Result;
 use seedling_api::KubeControllerManager;
 use seedling_components::{Place, kube_controller_manager};
 use seedling_pki::trust::{CONTROLLER_MANAGER_CLIENT, CSR_CA, CSR_SIGNER, SERVER_CA};

@@ -1,9 +1,9 @@
 //! The kube-scheduler operator: the scheduler on every master, by revision.
 
+use crate::Result;
 use crate::runtime::Context;
 use crate::static_pod::clients::{client_kubeconfig, leader_is_a_master};
 use crate::static_pod::{self, Desired, Env, Names, Operand};
-use anyhow::Result;
 use seedling_api::KubeScheduler;
 use seedling_components::{Place, kube_scheduler};
 use seedling_pki::trust::SCHEDULER_CLIENT;

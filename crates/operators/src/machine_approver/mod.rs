@@ -13,8 +13,9 @@ pub use judge::{Known, Verdict, judge};
 pub use show::{Shown, show};
 
 use crate::admission::{self, AdmissionError};
+use crate::error::variable;
 use crate::runtime::{Context, Inputs, Next, Pace};
-use anyhow::Context as _;
+use crate::{OperatorError, Result};
 use desk::Desk;
 use health::Health;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequestCondition;
@@ -36,8 +37,8 @@ const LONGEST_REASON: usize = 1000;
 /// A list comes in parts: somebody may have made many large requests.
 const PAGE: u32 = 50;
 
-pub async fn run(context: Context) -> anyhow::Result<()> {
-    operate(context, std::env::var("RELEASE_VERSION").context("RELEASE_VERSION is not set")?).await;
+pub async fn run(context: Context) -> Result<()> {
+    operate(context, variable("RELEASE_VERSION")?).await;
     Ok(())
 }
 
@@ -74,63 +75,60 @@ async fn approve(
     let approving = context.run("machine-approver", Pace::AT_ONCE, inputs, async |heard| {
         let (admission, no_tokens) = match admission_of(&tokens.now()) {
             Ok(admission) => (Some(admission), None),
-            Err(why) => (None, Some(why)),
+            Err(why) => (None, Some(why.to_string())),
         };
-        let mut error = None;
+        let mut done = Ok(());
         if let Some(admission) = admission.as_ref().filter(|_| heard.synced) {
             let names = nodes.now().objects.into_keys().collect();
             let machines = inventory.borrow().clone();
             let known = Known { inventory: &machines, domain, nodes: &names, admission };
-            error = decide_all(client, &mut desk, &requests, &known).await;
+            done = decide_all(client, &mut desk, &requests, &known).await;
         }
-        failed_writes = if error.is_some() { failed_writes + 1 } else { 0 };
-        let failed = error.clone().map(anyhow::Error::msg);
+        failed_writes = if done.is_err() { failed_writes + 1 } else { 0 };
+        let error = done.as_ref().err().map(ToString::to_string);
         let now = Health { synced: heard.synced, deaf: heard.deaf.clone(), no_tokens, failed_writes, error };
         health.send_if_modified(|was| std::mem::replace(was, now.clone()) != now);
-        failed.map_or(Ok(Next::Quiet), Err)
+        done.map(|()| Next::Quiet)
     });
     approving.await
 }
 
 /// Without it nothing is approved: nobody knows which keys were given a certificate.
-fn admission_of(seen: &Snapshot<Secret>) -> Result<Admission, String> {
-    let secret = seen.one().ok_or("there is no Secret with the nodes' tokens")?;
-    admission::parse(&secret).map_err(|e| {
-        tracing::warn!("{e}");
-        e.to_string()
-    })
+fn admission_of(seen: &Snapshot<Secret>) -> Result<Admission> {
+    let missing = || OperatorError::Waits("there is no Secret with the nodes' tokens".into());
+    let secret = seen.one().ok_or_else(missing)?;
+    Ok(admission::parse(&secret).inspect_err(|e| tracing::warn!("{e}"))?)
 }
 
 fn selection() -> Selection<CertificateSigningRequest> {
     Selection { page: Some(PAGE), shorten: Some(desk::cut_short), ..Selection::all() }
 }
 
-/// What could not be written, and has to be tried again.
+/// Fails with what could not be written last, and has to be tried again.
 async fn decide_all(
     client: &Client,
     desk: &mut Desk,
     seen: &Followed<CertificateSigningRequest>,
     known: &Known<'_>,
-) -> Option<String> {
+) -> Result<()> {
     let round = desk.round(&seen.state.borrow().objects, known, Instant::now());
-    let mut failed = None;
+    let mut done = Ok(());
     for (csr, verdict) in round.approve {
-        let requester = csr.spec.username.as_deref().unwrap_or_default();
-        let done = match verdict {
+        let (name, requester) = (csr.name_any(), csr.spec.username.as_deref().unwrap_or_default());
+        let approved = match verdict {
             Verdict::ApproveFirst { node, key } => match admission::spend(client, &node, &key).await {
                 Ok(()) => approve_one(client, &csr).await,
-                // Another key, or another approver, was quicker: it is judged again.
-                Err(AdmissionError::Changed) => Err("its token was spent meanwhile".into()),
-                Err(e) => Err(e.to_string()),
+                // It is judged again.
+                Err(AdmissionError::Changed) => Err(OperatorError::Spent(name.clone())),
+                Err(why) => Err(OperatorError::Token { csr: name.clone(), why }),
             },
             _ => approve_one(client, &csr).await,
         };
-        let name = csr.name_any();
-        match done {
+        match approved {
             Ok(()) => tracing::info!(csr = name, signer = csr.spec.signer_name, requester, "approved"),
             Err(e) => {
-                tracing::warn!("approving {name}: {e}");
-                failed = Some(format!("approving {name}: {e}"));
+                tracing::warn!("{e}");
+                done = Err(e);
             }
         }
     }
@@ -140,7 +138,7 @@ async fn decide_all(
         if let Err(e) = refuse_one(client, &csr, &why).await {
             tracing::warn!("{e}");
             desk.failed(&name);
-            failed = Some(e.to_string());
+            done = Err(e);
         }
     }
     if let Some(silent) = round.silent {
@@ -148,19 +146,20 @@ async fn decide_all(
             "{silent} more requests are left pending; their requesters ask too often to be told why"
         );
     }
-    failed
+    done
 }
 
 /// The annotation stays with the request; the Event is where people look first.
-async fn refuse_one(client: &Client, csr: &CertificateSigningRequest, why: &str) -> anyhow::Result<()> {
+async fn refuse_one(client: &Client, csr: &CertificateSigningRequest, why: &str) -> Result<()> {
     let api: Api<CertificateSigningRequest> = Api::all(client.clone());
     let patch = json!({"metadata": {"annotations": {REFUSED: why}}});
-    api.patch(&csr.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    let patched = api.patch(&csr.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await;
+    patched.map_err(OperatorError::api(format!("refusing {}", csr.name_any())))?;
     create_if_missing(client, &event(csr, why)).await?;
     Ok(())
 }
 
-async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result<(), String> {
+async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result<()> {
     let mut approved = csr.clone();
     approved.status.get_or_insert_default().conditions.get_or_insert_default().push(
         CertificateSigningRequestCondition {
@@ -176,7 +175,7 @@ async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result
         Ok(_) => Ok(()),
         // Somebody was quicker; the watch will tell.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(e) => Err(e.to_string()),
+        Err(e) => Err(OperatorError::api(format!("approving {}", csr.name_any()))(e)),
     }
 }
 

@@ -1,14 +1,17 @@
 //! Whether each master could hand out a config, asked where a joining machine asks.
 
 use crate::runtime::{Context, Inputs, Next, Pace};
+use crate::{OperatorError, Result};
 use kube::Client;
+use reqwest::StatusCode;
 use seedling_api::{ConfigMap, Files, Pod};
 use seedling_cluster::follow::{Selection, follow};
-use seedling_cluster::{get, innermost};
+use seedling_cluster::get;
 use seedling_types::names::NS_MCO;
 use seedling_types::{Host, Inventory, ports};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -38,14 +41,17 @@ pub async fn ask_masters(
     let asking = context.run("machine-config/answers", Pace::ANSWERS, inputs, async |_| {
         let asked = match authority(&context.client).await {
             Ok(ca) => futures::future::join_all(masters.iter().map(|m| ask(m, api_server, &ca))).await,
-            Err(e) => vec![Err(e); masters.len()],
+            Err(e) => {
+                let e = Arc::new(e);
+                masters.iter().map(|_| Err(e.clone().into())).collect()
+            }
         };
         answers.send_if_modified(|answers| {
             let before = answers.clone();
             for (master, asked) in masters.iter().zip(&asked) {
                 let answer = answers.entry(master.name.clone()).or_default();
                 let strikes = if asked.is_ok() { 0 } else { answer.strikes.saturating_add(1) };
-                *answer = Answer { strikes, error: asked.clone().err() };
+                *answer = Answer { strikes, error: asked.as_ref().err().map(ToString::to_string) };
             }
             *answers != before
         });
@@ -54,16 +60,17 @@ pub async fn ask_masters(
     asking.await
 }
 
-async fn authority(client: &Client) -> Result<reqwest::Certificate, String> {
+async fn authority(client: &Client) -> Result<reqwest::Certificate> {
     let name = "machine-config-server-ca";
-    let found = get::<ConfigMap>(client, Some(NS_MCO), name).await.map_err(|e| e.to_string())?;
+    let found = get::<ConfigMap>(client, Some(NS_MCO), name).await?;
     let pem = found.and_then(|map| map.file("ca-bundle.crt").map(String::from));
-    let pem = pem.ok_or_else(|| format!("ConfigMap {name} is not there"))?;
-    reqwest::Certificate::from_pem(pem.as_bytes()).map_err(|e| format!("ConfigMap {name}: {e}"))
+    let pem = pem.ok_or_else(|| OperatorError::Waits(format!("ConfigMap {name} is not there")))?;
+    reqwest::Certificate::from_pem(pem.as_bytes())
+        .map_err(|e| OperatorError::unreadable(format!("ConfigMap {name}"), e))
 }
 
 /// At the master's own address, by the name its certificate has. Only whether it could: the config is for machines with a token.
-async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Result<(), String> {
+async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Result<()> {
     // Whoever was first in this process has installed the same one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let name = api_server.trim_start_matches("https://").split(':').next().unwrap_or_default();
@@ -75,8 +82,11 @@ async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Resu
         .timeout(ANSWER_WITHIN)
         .user_agent("machine-config-operator")
         .build()
-        .map_err(|e| innermost(&e))?;
+        .map_err(OperatorError::Http)?;
     let request = client.head(format!("https://{name}:{}/readyz/master", ports::MCS));
-    let response = request.send().await.map_err(|e| innermost(&e))?;
-    if response.status().as_u16() == 200 { Ok(()) } else { Err(format!("answered {}", response.status())) }
+    let response = request.send().await.map_err(OperatorError::Http)?;
+    match response.status() {
+        StatusCode::OK => Ok(()),
+        other => Err(OperatorError::Answered(other)),
+    }
 }

@@ -11,8 +11,9 @@ mod tell;
 
 pub use nodes::label_nodes;
 
+use crate::error::variable;
 use crate::runtime::{Context, Inputs, Next, Pace};
-use anyhow::Context as _;
+use crate::{OperatorError, Result};
 use kube::Client;
 use nodes::Wanted;
 use seedling_api::{DaemonSet, Infrastructure, Meta, Scheduler};
@@ -20,12 +21,15 @@ use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::manifest;
 use seedling_components::machine_config::{SERVER, server_daemon_set};
 use seedling_types::names::NS_MCO;
+use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Whether all pools are rendered, for whoever reports it.
+type Rendered = Result<(), Arc<OperatorError>>;
 
 const MANAGER: &str = "machine-config-operator";
 
-pub async fn run(context: Context) -> anyhow::Result<()> {
-    let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
+pub async fn run(context: Context) -> Result<()> {
     operate(context, variable("RELEASE_VERSION")?, variable("SEEDLING_IMAGE")?).await;
     Ok(())
 }
@@ -34,7 +38,7 @@ pub async fn run(context: Context) -> anyhow::Result<()> {
 pub async fn operate(context: Context, version: String, image: String) {
     let inventory = crate::inventory::wait(&context.client).await;
     let wanted = watch::Sender::new(Wanted::default());
-    let rendered = watch::Sender::new(Err("not rendered yet".to_string()));
+    let rendered = watch::Sender::new(Err(Arc::new(OperatorError::Waits("not rendered yet".into()))));
     let answers = watch::Sender::new(answers::Answers::new());
     let serving = async {
         let api_server = api_server(&context.client).await;

@@ -4,6 +4,7 @@
 //! bootkube, until the operator takes over.
 
 use super::MANAGER;
+use crate::OperatorError;
 use crate::runtime::{Context, Inputs, Next, Pace};
 use k8s_openapi::api::core::v1::Taint;
 use kube::Client;
@@ -51,7 +52,7 @@ pub async fn dress_nodes(context: &Context, inventory: &Inventory, wanted: watch
             match api.patch(name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => tracing::info!(node = name, "labels, taints and annotations set"),
                 // Also when somebody changed the taints meanwhile: it is looked at again.
-                Err(e) => failed = Some(anyhow::anyhow!("Node {name}: {e}")),
+                Err(e) => failed = Some(OperatorError::api(format!("Node {name}"))(e)),
             }
         }
         failed.map_or(Ok(Next::Quiet), Err)

@@ -1,38 +1,30 @@
 //! Pools: each has its MachineConfigs rendered, and counts the Nodes that run the result.
 
-use super::MANAGER;
 use super::nodes::Wanted;
+use super::{MANAGER, Rendered};
 use crate::runtime::{Context, Inputs, Next, Pace};
+use crate::{OperatorError, Result};
 use kube::Client;
 use seedling_api::{Conditions, ControllerConfig, MachineConfigPool, Meta, Node, named, now};
 use seedling_cluster::follow::{Selection, follow};
-use seedling_cluster::{ClusterError, Kind, apply, apply_status, manifest};
+use seedling_cluster::{Kind, apply, apply_status, manifest};
 use seedling_components::machine_config::{
-    API_VERSION, CONTROLLER_CONFIG, CURRENT_CONFIG, MachineConfig, RenderError, STATE, pool, render,
-    selected, with_configuration,
+    API_VERSION, CONTROLLER_CONFIG, CURRENT_CONFIG, MachineConfig, STATE, pool, render, selected,
+    with_configuration,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thiserror::Error;
 use tokio::sync::watch;
 
 const BUILT_IN: [&str; 2] = ["master", "worker"];
-
-#[derive(Debug, Error)]
-enum PoolError {
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    #[error(transparent)]
-    Render(#[from] RenderError),
-}
 
 /// Renders again whenever a pool, a MachineConfig, the ControllerConfig or a Node changes.
 pub async fn keep_rendered(
     context: &Context,
     version: &str,
     wanted: &watch::Sender<Wanted>,
-    rendered: &watch::Sender<Result<(), String>>,
+    rendered: &watch::Sender<Rendered>,
 ) {
     let client = &context.client;
     let pools = follow::<MachineConfigPool>(client, Selection::all());
@@ -40,12 +32,14 @@ pub async fn keep_rendered(
     let controller = follow::<ControllerConfig>(client, Selection::one(None, CONTROLLER_CONFIG));
     let nodes = follow::<Node>(client, Selection::all());
     let inputs = Inputs::default().needs(&pools).needs(&configs).needs(&controller).needs(&nodes);
-    let say = |result: Result<(), String>| {
-        rendered.send_if_modified(|was| std::mem::replace(was, result.clone()) != result)
+    let say = |result: &Rendered| {
+        let text = |result: &Rendered| result.as_ref().err().map(ToString::to_string);
+        rendered.send_if_modified(|was| text(&std::mem::replace(was, result.clone())) != text(result))
     };
     let rendering = context.run("machine-config/pools", Pace::USUAL, inputs, async |_| {
         let Some(controller) = controller.one() else {
-            say(Err(format!("waiting for ControllerConfig {CONTROLLER_CONFIG}")));
+            let text = format!("waiting for ControllerConfig {CONTROLLER_CONFIG}");
+            say(&Err(Arc::new(OperatorError::Waits(text))));
             return Ok(Next::Waits("the ControllerConfig"));
         };
         let sources = machine_configs(&configs.now().objects);
@@ -53,8 +47,8 @@ pub async fn keep_rendered(
         let world = World { client, version, controller: value(&*controller), sources, nodes };
         let pools = pools.now().objects;
         let pools = pools.iter().map(|(name, pool)| (name.clone(), value(&**pool))).collect();
-        let result = world.sync(&pools, wanted).await;
-        say(result.as_ref().map(|_| ()).map_err(ToString::to_string));
+        let result = world.sync(&pools, wanted).await.map_err(Arc::new);
+        say(&result);
         result?;
         Ok(Next::Quiet)
     });
@@ -86,11 +80,7 @@ struct World<'a> {
 }
 
 impl World<'_> {
-    async fn sync(
-        &self,
-        pools: &BTreeMap<String, Value>,
-        wanted: &watch::Sender<Wanted>,
-    ) -> Result<(), PoolError> {
+    async fn sync(&self, pools: &BTreeMap<String, Value>, wanted: &watch::Sender<Wanted>) -> Result<()> {
         for name in BUILT_IN.iter().filter(|n| !pools.contains_key(**n)) {
             manifest::create_if_missing(self.client, &pool(name)).await?;
         }
@@ -106,7 +96,7 @@ impl World<'_> {
         Ok(())
     }
 
-    async fn sync_pool(&self, live: &Value) -> Result<String, PoolError> {
+    async fn sync_pool(&self, live: &Value) -> Result<String> {
         let rendered = render(live, &self.sources, &self.controller, self.version)?;
         let name = rendered.metadata.name.clone();
         if !self.sources.iter().any(|mc| mc.metadata.name == name) {

@@ -1,5 +1,6 @@
 //! ClusterOperator `machine-config`.
 
+use super::Rendered;
 use super::answers::Answers;
 use crate::patience::{self, Progress};
 use crate::runtime::{Context, Inputs, Next, Pace, Status};
@@ -21,7 +22,7 @@ pub async fn tell(
     version: &str,
     inventory: &Inventory,
     answers: watch::Receiver<Answers>,
-    rendered: watch::Receiver<Result<(), String>>,
+    rendered: watch::Receiver<Rendered>,
 ) {
     let masters: Vec<_> = inventory.masters().iter().map(|m| m.name.clone()).collect();
     let related = vec![related_namespace(NS_MCO)];
@@ -51,7 +52,7 @@ fn decide(
     masters: &[String],
     lost: &[String],
     answers: &Answers,
-    rendered: &Result<(), String>,
+    rendered: &Rendered,
     was_available: bool,
 ) -> (Cond, Cond, Cond) {
     let bad: Vec<_> = masters.iter().filter(|m| !answers_well(answers, m)).collect();
@@ -75,7 +76,7 @@ fn decide(
         (true, Err(_)) if was_available => {
             Cond::new(true, "AsExpected", "The configs rendered last are handed out")
         }
-        (_, Err(e)) => Cond::new(false, "NotRendered", e),
+        (_, Err(e)) => Cond::new(false, "NotRendered", e.to_string()),
         (false, _) => Cond::new(false, "ServerNotAnswering", &waiting),
     };
     let progressing = match available.status {
@@ -84,7 +85,7 @@ fn decide(
     };
     let failing = bad.iter().any(|m| answers.get(*m).is_some_and(|a| a.strikes >= STRIKES));
     let degraded = match rendered {
-        Err(e) if was_available => Cond::new(true, "RenderFailed", e),
+        Err(e) if was_available => Cond::new(true, "RenderFailed", e.to_string()),
         _ if (was_available || available.status) && failing => Cond::new(true, "ServerNotAnswering", waiting),
         _ => Cond::new(false, "AsExpected", ""),
     };
@@ -95,17 +96,14 @@ fn decide(
 mod tests {
     use super::super::answers::Answer;
     use super::*;
+    use crate::OperatorError;
+    use std::sync::Arc;
 
-    fn case(errors: [Option<u32>; 3], rendered: Result<(), String>, was: bool) -> (bool, bool, bool) {
+    fn case(errors: [Option<u32>; 3], rendered: Rendered, was: bool) -> (bool, bool, bool) {
         said(&[], errors, rendered, was)
     }
 
-    fn said(
-        lost: &[&str],
-        errors: [Option<u32>; 3],
-        rendered: Result<(), String>,
-        was: bool,
-    ) -> (bool, bool, bool) {
+    fn said(lost: &[&str], errors: [Option<u32>; 3], rendered: Rendered, was: bool) -> (bool, bool, bool) {
         let masters: Vec<String> = ["m0", "m1", "m2"].map(Into::into).into();
         let answer = |strikes: Option<u32>| Answer {
             strikes: strikes.unwrap_or(0),
@@ -120,7 +118,7 @@ mod tests {
     #[test]
     fn every_master_first_then_one_is_enough() {
         let (ok, bad) = (None, Some(STRIKES));
-        let broken = || Err("no".to_string());
+        let broken = || Err(Arc::new(OperatorError::Waits("no".into())));
         assert_eq!(case([ok, ok, ok], Ok(()), false), (true, false, false));
         assert_eq!(case([ok, ok, bad], Ok(()), false), (false, true, false));
         assert_eq!(case([ok, ok, ok], broken(), false), (false, true, false));

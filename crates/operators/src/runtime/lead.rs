@@ -1,7 +1,7 @@
 //! An operator's process: waits until it leads, works as long as it leads, and gives the lease up when it is told to end.
 
 use super::Context;
-use anyhow::Result;
+use crate::{OperatorError, Result};
 use futures::future::LocalBoxFuture;
 use kube::Client;
 use seedling_cluster::lease::{self, Leadership};
@@ -34,7 +34,7 @@ impl Operator {
         let ended = tokio::select! {
             ended = (self.run)(context.clone()) => ended,
             // There is nothing to give up any more, and the next leader may begin at any moment.
-            why = leading.lost() => anyhow::bail!(why),
+            why = leading.lost() => return Err(OperatorError::LostLease(why)),
             ended = log_metrics_when_asked(&context) => ended,
             _ = stop.recv() => Ok(()),
         };

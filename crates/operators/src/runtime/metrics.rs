@@ -1,7 +1,7 @@
 //! Counts and durations of reconciles, and the age of their inputs. They are kept in memory, and made into text only when asked for.
 
 use super::Next;
-use anyhow::Result;
+use crate::Result;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,6 +41,7 @@ impl Metrics {
             Ok(Next::Busy) => "busy",
             Ok(Next::Quiet) => "quiet",
             Ok(Next::Waits(_)) => "waiting",
+            Err(e) if e.waits() => "waiting",
             Err(_) => "failed",
         };
         let mut loops = self.0.lock().unwrap_or_else(|e| e.into_inner());
@@ -74,6 +75,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OperatorError;
 
     #[test]
     fn the_text_is_prometheus() {
@@ -82,7 +84,10 @@ mod tests {
         let inputs = || [("Node", start)].into_iter();
         assert_eq!(metrics.note("dns", &Ok(Next::Quiet), took, inputs()), "quiet");
         assert_eq!(metrics.note("dns", &Ok(Next::Quiet), took, inputs()), "quiet");
-        assert_eq!(metrics.note("dns", &Err(anyhow::anyhow!("no")), took, inputs()), "failed");
+        let failed = OperatorError::LostLease("no".into());
+        assert_eq!(metrics.note("dns", &Err(failed), took, inputs()), "failed");
+        let missing = OperatorError::Missing("Secret ns/a".into());
+        assert_eq!(metrics.note("etcd", &Err(missing), took, inputs()), "waiting");
         let want = "\
 # HELP seedling_reconcile_seconds How many reconciles ended how, and how long they took.
 # TYPE seedling_reconcile_seconds summary
@@ -90,9 +95,12 @@ seedling_reconcile_seconds_sum{loop=\"dns\",result=\"failed\"} 0.25
 seedling_reconcile_seconds_count{loop=\"dns\",result=\"failed\"} 1
 seedling_reconcile_seconds_sum{loop=\"dns\",result=\"quiet\"} 0.5
 seedling_reconcile_seconds_count{loop=\"dns\",result=\"quiet\"} 2
+seedling_reconcile_seconds_sum{loop=\"etcd\",result=\"waiting\"} 0.25
+seedling_reconcile_seconds_count{loop=\"etcd\",result=\"waiting\"} 1
 # HELP seedling_input_age_seconds How long ago an input changed.
 # TYPE seedling_input_age_seconds gauge
 seedling_input_age_seconds{loop=\"dns\",input=\"Node\"} 3
+seedling_input_age_seconds{loop=\"etcd\",input=\"Node\"} 3
 ";
         assert_eq!(metrics.text(start + Duration::from_secs(3)), want);
     }

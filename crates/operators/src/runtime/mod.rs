@@ -16,7 +16,7 @@ pub use metrics::Metrics;
 pub use pace::Pace;
 pub use status::Status;
 
-use anyhow::{Context as _, Result};
+use crate::{OperatorError, Result};
 use kube::Client;
 use seedling_cluster::{chance, lease::Fence};
 use tokio::time::{Instant, sleep, timeout};
@@ -67,8 +67,8 @@ impl Context {
                 let begun = Instant::now();
                 let span = tracing::debug_span!("reconcile", name, woke);
                 let ended = timeout(pace.limit, reconcile(&heard).instrument(span)).await;
-                let late = || format!("not done within {}s", pace.limit.as_secs());
-                let ended = ended.with_context(late).flatten();
+                let late = |source| OperatorError::Late { seconds: pace.limit.as_secs(), source };
+                let ended = ended.map_err(late).flatten();
                 let result = self.metrics.note(name, &ended, begun.elapsed(), inputs.ages());
                 tracing::debug!(name, woke, result, took = ?begun.elapsed(), "reconciled");
                 failures = if ended.is_err() { failures + 1 } else { 0 };
@@ -95,7 +95,7 @@ fn say(name: &str, ended: &Result<Next>, said: &mut String) {
     let text = match ended {
         Ok(Next::Busy | Next::Quiet) => String::new(),
         Ok(Next::Waits(what)) => format!("waiting for {what}"),
-        Err(e) => format!("{e:#}"),
+        Err(e) => e.in_full(),
     };
     match ended {
         _ if text == *said || text.is_empty() => {}

@@ -46,7 +46,7 @@ async fn ms(milliseconds: u64) {
 }
 
 fn fails(_: usize) -> Result<Next> {
-    Err(anyhow::anyhow!("no"))
+    Err(OperatorError::LostLease("no".into()))
 }
 
 #[tokio::test(start_paused = true)]

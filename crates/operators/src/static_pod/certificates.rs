@@ -1,7 +1,7 @@
 //! Leaves that operators make from the signers they were given, and renew well before they end.
 
 use super::Env;
-use anyhow::{Context as _, Result};
+use crate::{OperatorError, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_api::{ConfigMap, Files, Meta, Secret};
 use seedling_cluster::Cache;
@@ -19,20 +19,23 @@ pub(crate) const ISSUED: &str = "seedling.dev/issued";
 /// A Secret's data, decoded.
 pub async fn secret(cache: &Cache, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, String>>> {
     let Some(object) = cache.get::<Secret>(Some(namespace), name).await? else { return Ok(None) };
-    decoded(&object).with_context(|| format!("Secret {namespace}/{name}")).map(Some)
+    decoded(&object).map(Some)
 }
 
 fn decoded(secret: &Secret) -> Result<BTreeMap<String, String>> {
+    let unreadable = |e| {
+        let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
+        OperatorError::unreadable(format!("Secret {namespace}/{}", secret.name()), e)
+    };
     let text = |(key, bytes): (&String, &seedling_api::ByteString)| {
-        Ok((key.clone(), String::from_utf8(bytes.0.clone())?))
+        Ok((key.clone(), String::from_utf8(bytes.0.clone()).map_err(unreadable)?))
     };
     secret.data.iter().flatten().map(text).collect()
 }
 
 pub async fn required_secret(cache: &Cache, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
-    secret(cache, namespace, name)
-        .await?
-        .with_context(|| format!("Secret {namespace}/{name} is not there yet"))
+    let data = secret(cache, namespace, name).await?;
+    data.ok_or_else(|| OperatorError::Missing(format!("Secret {namespace}/{name}")))
 }
 
 pub async fn required_configmap(
@@ -41,7 +44,8 @@ pub async fn required_configmap(
     name: &str,
 ) -> Result<BTreeMap<String, String>> {
     let map = cache.get::<ConfigMap>(Some(namespace), name).await?;
-    Ok(map.with_context(|| format!("ConfigMap {namespace}/{name} is not there yet"))?.files())
+    let missing = || OperatorError::Missing(format!("ConfigMap {namespace}/{name}"));
+    Ok(map.ok_or_else(missing)?.files())
 }
 
 /// `<stem>.crt` and `<stem>.key`.
@@ -57,8 +61,8 @@ pub async fn kept_pair(cache: &Cache, owned: &Owned) -> Result<CertKey> {
 }
 
 pub fn tls_pair(data: &BTreeMap<String, String>, owned: &Owned) -> Result<CertKey> {
-    let (namespace, name) = (owned.namespace, owned.secret);
-    pair(data, "tls").with_context(|| format!("Secret {namespace}/{name} is no key pair"))
+    let none = || OperatorError::NoKeyPair(format!("Secret {}/{}", owned.namespace, owned.secret));
+    pair(data, "tls").ok_or_else(none)
 }
 
 /// All files of a row's Secret, by name. When one of its leaves is due all are made: they go to the masters together. How long they live is the

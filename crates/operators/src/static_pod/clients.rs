@@ -2,7 +2,7 @@
 
 use super::certificates::{kept_pair, kubeconfig, required_configmap};
 use super::{Env, Health};
-use anyhow::Result;
+use crate::Result;
 use seedling_api::Lease;
 use seedling_pki::trust::{Leaf, SERVER_CA};
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ mod view;
 use crate::inventory;
 use crate::patience::{self, Progress};
 use crate::runtime::{Context, Next, Pace, Status};
-use anyhow::{Context as _, Result};
+use crate::{OperatorError, Result};
 use decide::{NodeView, decide, superfluous};
 use futures::future::BoxFuture;
 use kube::Client;
@@ -98,15 +98,16 @@ const CRASHING: Duration = Duration::from_secs(60);
 impl Env {
     pub async fn load(client: Client, names: &Names) -> Result<Self> {
         let inventory = inventory::wait(&client).await;
-        let map = get::<ConfigMap>(&client, Some("kube-system"), "cluster-config-v1").await?;
-        let map = map.context("ConfigMap kube-system/cluster-config-v1 is missing")?;
-        let text = map.file("install-config").context("cluster-config-v1 has no install-config")?;
+        let map = installed(&client, "kube-system", "cluster-config-v1").await?;
+        let lacks = || OperatorError::Lacks { of: "cluster-config-v1".into(), part: "install-config" };
+        let text = map.file("install-config").ok_or_else(lacks)?;
         let config = ClusterConfig::from_install_config(text)?;
         let release = release_info(&client).await?;
         let http = reqwest::Client::builder()
             .tls_danger_accept_invalid_certs(true)
             .timeout(Duration::from_secs(2))
-            .build()?;
+            .build()
+            .map_err(OperatorError::Http)?;
         let cache = Cache::owning(&client, &[names.namespace, names.operator_namespace]);
         Ok(Self { cache, client, http, config, release, inventory })
     }
@@ -114,10 +115,18 @@ impl Env {
 
 /// ConfigMap openshift-config/release: the release the cluster was grown from.
 async fn release_info(client: &Client) -> Result<ReleaseInfo> {
-    let map = get::<ConfigMap>(client, Some("openshift-config"), "release").await?;
-    let map = map.context("ConfigMap openshift-config/release is missing")?;
-    let text = map.file("release.json").context("ConfigMap release has no release.json")?;
-    Ok(serde_json::from_str(text)?)
+    let (namespace, name) = ("openshift-config", "release");
+    let map = installed(client, namespace, name).await?;
+    let lacks = || OperatorError::Lacks { of: format!("ConfigMap {name}"), part: "release.json" };
+    let text = map.file("release.json").ok_or_else(lacks)?;
+    serde_json::from_str(text)
+        .map_err(|e| OperatorError::unreadable(format!("ConfigMap {namespace}/{name}"), e))
+}
+
+/// A ConfigMap of the installation.
+async fn installed(client: &Client, namespace: &str, name: &str) -> Result<ConfigMap> {
+    let map = get::<ConfigMap>(client, Some(namespace), name).await?;
+    map.ok_or_else(|| OperatorError::Waits(format!("ConfigMap {namespace}/{name} is missing")))
 }
 
 /// Runs for ever: watches, decides, acts. `K`: the operator's settings.
@@ -216,7 +225,7 @@ async fn sync<K: Kind + StaticPodOperator>(
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
     if !busy && let Err(e) = prune(env, names, view, &nodes, latest).await {
         // It is seen again; nothing waits for it.
-        tracing::warn!("{}: {e:#}", names.operator);
+        tracing::warn!("{}: {}", names.operator, e.in_full());
     }
     Ok(if busy { Next::Busy } else { Next::Quiet })
 }

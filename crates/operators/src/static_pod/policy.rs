@@ -1,6 +1,6 @@
 //! ConfigMap openshift-config/certificates: how long certificates live. It need not be there.
 
-use anyhow::Result;
+use crate::Result;
 use seedling_api::{ConfigMap, Files};
 use seedling_cluster::Cache;
 use seedling_pki::Policy;

@@ -2,7 +2,7 @@
 
 use super::decide::NodeView;
 use super::{Env, Health, Names};
-use anyhow::Result;
+use crate::Result;
 use seedling_api::StaticPodOperator;
 use seedling_api::config::RelatedObject;
 use seedling_api::operator::{NodeStatus, StaticPodStatus};

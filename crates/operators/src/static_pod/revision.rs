@@ -1,7 +1,7 @@
 //! A revision: copies of all files under numbered names, complete before anyone may use it.
 
 use super::{Desired, Names};
-use anyhow::Result;
+use crate::Result;
 use futures::future::try_join_all;
 use seedling_api::{ConfigMap, Meta, ObjectMeta, OwnerReference, Secret, config_map, named_in};
 use seedling_cluster::{Cache, delete, list};

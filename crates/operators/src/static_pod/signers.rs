@@ -6,7 +6,7 @@
 
 use super::Env;
 use super::certificates::{kept_pair, pair, required_configmap, required_secret, tls_pair};
-use anyhow::Result;
+use crate::Result;
 use seedling_api::operator::StaticPodStatus;
 use seedling_api::{
     ConfigMap, Etcd, Files, KubeApiServer, KubeControllerManager, StaticPodOperator, config_map, secret,

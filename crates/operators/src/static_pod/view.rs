@@ -2,8 +2,8 @@
 
 use super::Names;
 use super::decide::{Installer, NodeView, Static};
+use crate::Result;
 use crate::runtime::Inputs;
-use anyhow::Result;
 use kube::Client;
 use seedling_api::operator::StaticPodStatus;
 use seedling_api::{Conditions, Meta, Node, Pod, StaticPodOperator};
