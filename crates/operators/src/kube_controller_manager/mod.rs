@@ -24,7 +24,7 @@ pub async fn run(context: Context) -> Result<()> {
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
-        health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-controller-manager"))),
+        health: leader_is_a_master("kube-controller-manager"),
         calm: static_pod::always_calm,
     };
     static_pod::run::<KubeControllerManager>(&context, &env, &operand).await

@@ -23,7 +23,7 @@ pub async fn run(context: Context) -> Result<()> {
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
-        health: Box::new(|env, _| Box::pin(leader_is_a_master(env, "kube-scheduler"))),
+        health: leader_is_a_master("kube-scheduler"),
         calm: static_pod::always_calm,
     };
     static_pod::run::<KubeScheduler>(&context, &env, &operand).await

@@ -1,12 +1,11 @@
 //! Control-plane programs that are clients of the API: how they reach it, and how they are seen working.
 
 use super::certificates::{kept_pair, kubeconfig, required_configmap};
-use super::{Env, Health};
+use super::{Env, Health, HealthCheck};
 use crate::Result;
 use seedling_api::Lease;
 use seedling_pki::trust::{Leaf, SERVER_CA};
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -21,16 +20,15 @@ pub(crate) async fn client_kubeconfig(env: &Env, client: &Leaf) -> Result<String
 
 /// A leader renews every two seconds.
 const RENEWED_WITHIN: Duration = Duration::from_secs(20);
-static SEEN: LazyLock<Mutex<Renewals>> = LazyLock::new(Mutex::default);
 
-/// When each lease was last seen to be renewed, by our own clock: the times in it are by another machine's.
+/// When a lease was last seen to be renewed, by our own clock: the times in it are by another machine's.
 #[derive(Default)]
-struct Renewals(BTreeMap<String, (String, Option<Instant>)>);
+struct Renewals(Option<(String, Option<Instant>)>);
 
 impl Renewals {
     /// What was never seen before is taken at its word, if the clocks agree.
-    fn is_fresh(&mut self, lease: &str, renewed: &str, wall: OffsetDateTime, now: Instant) -> bool {
-        let seen = match self.0.get(lease) {
+    fn is_fresh(&mut self, renewed: &str, wall: OffsetDateTime, now: Instant) -> bool {
+        let seen = match &self.0 {
             Some((before, seen)) if before == renewed => *seen,
             Some(_) => Some(now),
             None => {
@@ -38,14 +36,19 @@ impl Renewals {
                 said.filter(|said| (wall - *said).abs() < RENEWED_WITHIN).map(|_| now)
             }
         };
-        self.0.insert(lease.into(), (renewed.into(), seen));
+        self.0 = Some((renewed.into(), seen));
         seen.is_some_and(|seen| now.duration_since(seen) < RENEWED_WITHIN)
     }
 }
 
 /// Seen working: a master holds the lease and renewed it within its duration.
-pub(crate) async fn leader_is_a_master(env: &Env, name: &str) -> Health {
-    let found = seedling_cluster::get::<Lease>(&env.client, Some("kube-system"), name).await;
+pub(crate) fn leader_is_a_master(lease: &'static str) -> HealthCheck {
+    let seen = Arc::new(Mutex::new(Renewals::default()));
+    Box::new(move |env, _| Box::pin(look(env, lease, seen.clone())))
+}
+
+async fn look(env: &Env, lease: &str, seen: Arc<Mutex<Renewals>>) -> Health {
+    let found = seedling_cluster::get::<Lease>(&env.client, Some("kube-system"), lease).await;
     let unseen = |message: String| Health { working: false, message };
     let lease = match found {
         Ok(Some(lease)) => lease,
@@ -56,12 +59,8 @@ pub(crate) async fn leader_is_a_master(env: &Env, name: &str) -> Health {
     let holder = spec.holder_identity.unwrap_or_default();
     let host = holder.split('_').next().unwrap_or_default();
     let renewed = spec.renew_time.map(|time| time.0.to_string()).unwrap_or_default();
-    let fresh = SEEN.lock().unwrap_or_else(|e| e.into_inner()).is_fresh(
-        name,
-        &renewed,
-        OffsetDateTime::now_utc(),
-        Instant::now(),
-    );
+    let (wall, now) = (OffsetDateTime::now_utc(), Instant::now());
+    let fresh = seen.lock().unwrap_or_else(|e| e.into_inner()).is_fresh(&renewed, wall, now);
     match env.inventory.masters().iter().any(|m| m.name == host) {
         true if fresh => Health { working: true, message: format!("{host} leads") },
         true => unseen(format!("{host} held the lease, but does not renew it")),
@@ -84,7 +83,7 @@ mod tests {
                 let said = NOW + time::Duration::minutes(minutes) + Duration::from_secs(renewed);
                 let said = said.format(&Rfc3339).unwrap_or_default();
                 let age = Duration::from_secs(second);
-                seen.is_fresh("kube-scheduler", &said, NOW + age, begun + age)
+                seen.is_fresh(&said, NOW + age, begun + age)
             };
             assert_eq!(look(0, 0), at_once, "{minutes} min off");
             assert!(look(2, 2) && look(10, 10), "{minutes} min off: it renews");
