@@ -18,10 +18,9 @@ use decide::State;
 use seedling_api::{ConfigMap, Etcd, Files, KubeApiServer, StaticPodOperator};
 use seedling_components::{etcd, kube_apiserver};
 use seedling_pki::trust::{ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER};
+use seedling_types::Role;
 use seedling_types::names::{NS_ETCD, NS_ETCD_OPERATOR, NS_KAS};
-use seedling_types::{Role, ports};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -79,10 +78,11 @@ async fn calm(env: &Env) -> Result<bool> {
     let settings = env.cache.get::<KubeApiServer>(None, "cluster").await?;
     for node in settings.map(|s| s.status().node_statuses).unwrap_or_default() {
         let name = format!("{}-{}", kube_apiserver::POD_CONFIGMAP, node.current());
-        let pod = env.cache.get::<ConfigMap>(Some(NS_KAS), &name).await?;
-        let pod = pod.as_ref().and_then(|map| map.file("pod.yaml")).unwrap_or_default();
-        let knows = |address: &Ipv4Addr| pod.contains(&format!("https://{address}:{}", ports::ETCD_CLIENT));
-        if !members.iter().all(knows) {
+        let map = env.cache.get::<ConfigMap>(Some(NS_KAS), &name).await?;
+        let text = map.as_ref().and_then(|map| map.file("pod.yaml")).unwrap_or("{}");
+        let pod = serde_saphyr::from_str(text)
+            .map_err(|e| OperatorError::unreadable(format!("ConfigMap {NS_KAS}/{name}"), e))?;
+        if !kube_apiserver::knows_members(&pod, &members) {
             return Ok(false);
         }
     }
