@@ -1,13 +1,14 @@
 //! With what a machine asks for its first certificate: a token of one service account that may do nothing else, and that ends.
 
-use anyhow::Result;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use seedling_api::{ConfigMap, Files};
-use seedling_cluster::{get, token_of};
+use seedling_cluster::{ClusterError, get, token_of};
+use seedling_components::pod::to_yaml;
 use seedling_types::names::NS_MCO;
 use serde_json::json;
 use std::time::Duration;
+use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -15,12 +16,21 @@ const ACCOUNT: &str = "node-bootstrapper";
 /// A machine is installed, restarts and waits for its approval in far less; what is left on a disk is worth nothing the day after.
 const LIFE: Duration = Duration::from_secs(24 * 3600);
 
+/// Why a machine gets nothing to ask with.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("ConfigMap kube-root-ca.crt is not there yet")]
+    NoAuthority,
+}
+
 /// One token for all who ask within the first half of its life: each has as much time again to join.
 #[derive(Default)]
 pub struct Tokens(Mutex<Option<(Instant, String)>>);
 
 impl Tokens {
-    async fn current(&self, client: &Client) -> Result<String> {
+    async fn current(&self, client: &Client) -> Result<String, ClusterError> {
         let mut last = self.0.lock().await;
         if let Some((made, token)) = last.as_ref().filter(|(made, _)| fresh(made.elapsed())) {
             tracing::debug!("the token of {:?} ago", made.elapsed());
@@ -33,7 +43,7 @@ impl Tokens {
     }
 
     /// The kubeconfig that a joining kubelet is given.
-    pub async fn kubeconfig(&self, client: &Client, api_server: &str) -> Result<String> {
+    pub async fn kubeconfig(&self, client: &Client, api_server: &str) -> Result<String, TokenError> {
         let ca = authority(client).await?;
         Ok(kubeconfig(api_server, &ca, &self.current(client).await?))
     }
@@ -44,7 +54,7 @@ fn fresh(age: Duration) -> bool {
 }
 
 /// Whom the machine trusts as API server: what somebody wrote down for it, else what every pod trusts.
-async fn authority(client: &Client) -> Result<String> {
+async fn authority(client: &Client) -> Result<String, TokenError> {
     for (name, key) in [("kubeconfig-data", "ca-bundle.crt"), ("kube-root-ca.crt", "ca.crt")] {
         let map = get::<ConfigMap>(client, Some(NS_MCO), name).await?;
         let ca = map.and_then(|map| map.file(key).map(String::from));
@@ -52,7 +62,7 @@ async fn authority(client: &Client) -> Result<String> {
             return Ok(ca);
         }
     }
-    anyhow::bail!("ConfigMap kube-root-ca.crt is not there yet")
+    Err(TokenError::NoAuthority)
 }
 
 fn kubeconfig(api_server: &str, ca: &str, token: &str) -> String {
@@ -65,7 +75,7 @@ fn kubeconfig(api_server: &str, ca: &str, token: &str) -> String {
         "contexts": [{"name": "kubelet", "context": {"cluster": "local", "user": "kubelet"}}],
         "current-context": "kubelet",
     });
-    serde_saphyr::to_string(&config).unwrap_or_default()
+    to_yaml(&config)
 }
 
 #[cfg(test)]

@@ -226,7 +226,7 @@ fn failed(pool: &str, error: &SourceError) -> StatusCode {
     tracing::warn!("pool {pool:?}: {error}");
     match error {
         SourceError::NotThere(_) => StatusCode::NOT_FOUND,
-        SourceError::Refused(_) | SourceError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -1,12 +1,15 @@
 //! Where the server gets a pool's parts from: files on the bootstrap node, the API in the cluster.
 
-use crate::bootstrapper::Tokens;
+use crate::bootstrapper::{TokenError, Tokens};
 use crate::document::Parts;
 use kube::Client;
+use seedling_cluster::ClusterError;
+use seedling_cluster::admission::AdmissionError;
 use seedling_cluster::manifest::get;
 use seedling_components::machine_config::{API_VERSION, CONTROLLER_CONFIG, MachineConfig};
 use seedling_types::Admission;
 use serde_json::Value;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -31,10 +34,27 @@ pub enum Source {
 pub enum SourceError {
     #[error("refusing to serve bootstrap configuration to pool {0:?}")]
     Refused(String),
+    /// A file of the bootstrap node.
     #[error("{0} is not there")]
     NotThere(String),
-    #[error("{0}")]
-    Failed(String),
+    #[error("{kind} {name} is not there")]
+    NoObject { kind: &'static str, name: String },
+    /// A file or an object that is not as it should be.
+    #[error("{what}: {why}")]
+    Unusable { what: String, why: Box<dyn std::error::Error + Send + Sync> },
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+fn unusable<E>(what: impl Display) -> impl FnOnce(E) -> SourceError
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    move |why| SourceError::Unusable { what: what.to_string(), why: why.into() }
 }
 
 impl Source {
@@ -53,16 +73,12 @@ impl Source {
 
     /// Asked anew for every config: a spent token is refused from that moment on.
     pub async fn admission(&self) -> Result<Admission, SourceError> {
-        let failed = |e: &dyn std::fmt::Display| SourceError::Failed(e.to_string());
         match self {
             Source::Bootstrap { tokens, .. } => {
-                let text = std::fs::read_to_string(tokens)
-                    .map_err(|e| SourceError::Failed(format!("{}: {e}", tokens.display())))?;
-                serde_json::from_str(&text).map_err(|e| failed(&e))
+                let text = std::fs::read_to_string(tokens).map_err(unusable(tokens.display()))?;
+                serde_json::from_str(&text).map_err(unusable(tokens.display()))
             }
-            Source::Cluster { client, .. } => {
-                seedling_cluster::admission::read(client).await.map_err(|e| failed(&e))
-            }
+            Source::Cluster { client, .. } => Ok(seedling_cluster::admission::read(client).await?),
         }
     }
 }
@@ -75,14 +91,12 @@ fn from_files(base: &Path, kubeconfig: &Path, pool: &str) -> Result<Parts, Sourc
     let read = |path: &Path| {
         std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => SourceError::NotThere(path.display().to_string()),
-            _ => SourceError::Failed(format!("{}: {e}", path.display())),
+            _ => unusable(path.display())(e),
         })
     };
     let object = |path: String| {
         let path = base.join(path);
-        let text = read(&path)?;
-        serde_saphyr::from_str::<Value>(&text)
-            .map_err(|e| SourceError::Failed(format!("{}: {e}", path.display())))
+        serde_saphyr::from_str::<Value>(&read(&path)?).map_err(unusable(path.display()))
     };
     let pool = object(format!("machine-pools/{pool}.yaml"))?;
     let name = pool.pointer("/status/configuration/name").and_then(Value::as_str).unwrap_or_default();
@@ -97,16 +111,14 @@ async fn from_cluster(
     tokens: &Tokens,
     pool: &str,
 ) -> Result<Parts, SourceError> {
-    let must = async |kind: &str, name: &str| {
-        let found = get(client, API_VERSION, kind, None, name).await;
-        let missing = || SourceError::Failed(format!("{kind} {name} is not there"));
-        found.map_err(|e| SourceError::Failed(e.to_string()))?.ok_or_else(missing)
+    let must = async |kind: &'static str, name: &str| {
+        let found = get(client, API_VERSION, kind, None, name).await?;
+        found.ok_or_else(|| SourceError::NoObject { kind, name: name.into() })
     };
     let pool = must("MachineConfigPool", pool).await?;
     let controller_config = must("ControllerConfig", CONTROLLER_CONFIG).await?;
     let rendered = machine_config(must("MachineConfig", configuration(&pool)).await?)?;
-    let kubeconfig = tokens.kubeconfig(client, api_server).await;
-    let kubeconfig = kubeconfig.map_err(|e| SourceError::Failed(format!("{e:#}")))?;
+    let kubeconfig = tokens.kubeconfig(client, api_server).await?;
     Ok(Parts { rendered, controller_config, kubeconfig })
 }
 
@@ -119,7 +131,7 @@ fn configuration(pool: &Value) -> &str {
 }
 
 fn machine_config(object: Value) -> Result<MachineConfig, SourceError> {
-    serde_json::from_value(object).map_err(|e| SourceError::Failed(format!("MachineConfig: {e}")))
+    serde_json::from_value(object).map_err(unusable("MachineConfig"))
 }
 
 #[cfg(test)]

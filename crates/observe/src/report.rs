@@ -3,13 +3,13 @@
 //! In: a name, the command that was run, its seed and its results. Out: JSON, whose `summary` is what README.md and CHANGELOG.md quote
 //! between markers (`figures`).
 
-use anyhow::{Context, Result};
 use seedling_steps::write_atomic;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
+use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +41,20 @@ pub struct Machine {
     pub system: String,
 }
 
+/// A report's file that cannot be read, written or understood.
+#[derive(Debug, Error)]
+#[error("{}: {why}", path.display())]
+pub struct ReportError {
+    path: PathBuf,
+    why: io::Error,
+}
+
+impl ReportError {
+    fn of(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |why| Self { path: path.into(), why }
+    }
+}
+
 impl Report {
     /// Made when the work begins, since the tree may have moved on when it ends; results and summary can be set later.
     pub fn new(name: &str, command: &str, seed: Option<u64>, results: Value) -> Self {
@@ -63,14 +77,15 @@ impl Report {
         self
     }
 
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let json = serde_json::to_string_pretty(self)? + "\n";
-        write_atomic(path, json, 0o644).with_context(|| path.display().to_string())
+    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
+        let json = serde_json::to_string_pretty(self).map_err(io::Error::from);
+        let written = json.and_then(|json| write_atomic(path, json + "\n", 0o644));
+        written.map_err(ReportError::of(path))
     }
 
-    pub fn read(path: &Path) -> Result<Self> {
-        let json = fs::read(path).with_context(|| path.display().to_string())?;
-        serde_json::from_slice(&json).with_context(|| path.display().to_string())
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let json = fs::read(path).map_err(ReportError::of(path))?;
+        serde_json::from_slice(&json).map_err(io::Error::from).map_err(ReportError::of(path))
     }
 }
 

@@ -111,7 +111,7 @@ fn record(mut report: Report, name: &str, seen: Seen, path: &Path) -> Result<()>
     };
     report.summary = parts.iter().map(line).collect();
     report.results = json!(parts);
-    report.write(path)
+    Ok(report.write(path)?)
 }
 
 #[cfg(test)]
