@@ -12,7 +12,8 @@
 //!
 //! Whatever is wrong with an order, etcd starts as always.
 
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, in_file};
+use crate::{Error, Result};
 use seedling_cluster::recovery::{Allows, Refusal, Tail};
 use seedling_cluster::wal;
 use seedling_components::pod::to_yaml;
@@ -49,7 +50,7 @@ impl Order {
 
     pub fn leave(&self, data: &Path) -> Result<()> {
         write_atomic(&data.join(ORDER), serde_json::to_vec(self)?, 0o600)
-            .context("cannot order etcd to go on alone")
+            .map_err(cannot("order", "etcd to go on alone"))
     }
 }
 
@@ -57,7 +58,7 @@ impl Order {
 pub fn withdraw(data: &Path) -> Result<()> {
     match std::fs::remove_file(data.join(ORDER)) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => Ok(removed.and_then(|()| sync(data))?),
+        removed => removed.and_then(|()| sync(data)).map_err(cannot("take away", data.join(ORDER))),
     }
 }
 
@@ -69,9 +70,11 @@ fn sync(dir: &Path) -> std::io::Result<()> {
 fn take(data: &Path) -> Result<Option<Order>> {
     match std::fs::rename(data.join(ORDER), data.join(TAKEN)) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        renamed => renamed.and_then(|()| sync(data)).context("cannot take the order away")?,
+        renamed => renamed.and_then(|()| sync(data)).map_err(cannot("take away", data.join(ORDER)))?,
     }
-    Ok(Some(serde_json::from_slice(&std::fs::read(data.join(TAKEN))?)?))
+    let taken = data.join(TAKEN);
+    let order = std::fs::read(&taken).map_err(cannot("read", &taken))?;
+    Ok(Some(serde_json::from_slice(&order).map_err(in_file(taken.display()))?))
 }
 
 /// What a start made of an order.
@@ -81,7 +84,7 @@ pub enum Verdict {
     Refused(Refusal),
 }
 
-fn judge(allows: &Allows, tail: Result<Tail>) -> (Verdict, Option<Tail>) {
+fn judge(allows: &Allows, tail: Result<Tail, wal::BadLog>) -> (Verdict, Option<Tail>) {
     match tail {
         Ok(tail) if allows.fits(&tail) => (Verdict::GoesAlone, Some(tail)),
         Ok(tail) => {
@@ -97,7 +100,7 @@ fn judge(allows: &Allows, tail: Result<Tail>) -> (Verdict, Option<Tail>) {
             (Verdict::Refused(Refusal { tail: Some(tail), why }), Some(tail))
         }
         Err(e) => {
-            (Verdict::Refused(Refusal { tail: None, why: format!("its log cannot be read: {e:#}") }), None)
+            (Verdict::Refused(Refusal { tail: None, why: format!("its log cannot be read: {e}") }), None)
         }
     }
 }
@@ -105,7 +108,7 @@ fn judge(allows: &Allows, tail: Result<Tail>) -> (Verdict, Option<Tail>) {
 /// True: this start is to be forced. Written down before.
 fn is_to_go_alone(data: &Path, journal: &Journal) -> Result<bool> {
     let Some(order) = take(data)? else { return Ok(false) };
-    let (verdict, tail) = judge(&order.allows, wal::read_tail(&data.join("member/wal")).map_err(Into::into));
+    let (verdict, tail) = judge(&order.allows, wal::read_tail(&data.join("member/wal")));
     let mut facts = tail.map(|tail| facts_of(&tail)).unwrap_or_default();
     facts.insert("order".into(), order.id);
     let (event, note) = match &verdict {
@@ -141,33 +144,35 @@ pub fn tail_of(facts: &BTreeMap<String, String>) -> Option<Tail> {
 pub fn start_etcd(root: &Path, command: &[String]) -> Result<()> {
     let data = root.join(paths::ETCD_DATA.trim_start_matches('/'));
     let alone = is_to_go_alone(&data, &Journal::of(root, WHO)).unwrap_or_else(|e| {
-        eprintln!("etcd starts as always: {e:#}");
+        eprintln!("etcd starts as always: {e}");
         false
     });
-    let (program, flags) = command.split_first().context("nothing to start")?;
+    let (program, flags) = command.split_first().ok_or_else(|| Error::Seen("nothing to start".into()))?;
     let mut etcd = std::process::Command::new(program);
     if !alone {
-        return Err(etcd.args(flags).exec()).with_context(|| format!("cannot start {program}"));
+        return Err(cannot("start", program)(etcd.args(flags).exec()));
     }
-    let named =
-        flags.iter().find_map(|flag| flag.strip_prefix(CONFIG_FLAG)).context("etcd has no config file")?;
-    let config = in_memory(&forced(&std::fs::read_to_string(named)?)?)?;
+    let Some(named) = flags.iter().find_map(|flag| flag.strip_prefix(CONFIG_FLAG)) else {
+        return Err(Error::Seen("etcd has no config file".into()));
+    };
+    let config = std::fs::read_to_string(named).map_err(cannot("read", named))?;
+    let config = in_memory(&forced(&config)?).map_err(cannot("keep in memory", named))?;
     eprintln!("etcd goes on alone, this once");
     let flags = flags.iter().map(|flag| match flag.starts_with(CONFIG_FLAG) {
         true => format!("{CONFIG_FLAG}/proc/self/fd/{}", config.as_raw_fd()),
         false => flag.clone(),
     });
-    Err(etcd.args(flags).exec()).with_context(|| format!("cannot start {program}"))
+    Err(cannot("start", program)(etcd.args(flags).exec()))
 }
 
 fn forced(config: &str) -> Result<String> {
-    let mut config: Value = serde_saphyr::from_str(config).context("etcd's config")?;
+    let mut config: Value = serde_saphyr::from_str(config).map_err(in_file("etcd's config"))?;
     config["force-new-cluster"] = json!(true);
     Ok(to_yaml(&config))
 }
 
 /// A file without a name; whoever this process becomes can read it.
-fn in_memory(text: &str) -> Result<OwnedFd> {
+fn in_memory(text: &str) -> std::io::Result<OwnedFd> {
     let file = nix::sys::memfd::memfd_create(c"etcd.yaml", nix::sys::memfd::MFdFlags::empty())?;
     std::fs::File::from(file.try_clone()?).write_all(text.as_bytes())?;
     Ok(file)

@@ -1,6 +1,7 @@
 //! Creates what lies in `manifests/`, in passes, until nothing is left: a kind that is not served yet is tried again.
 
-use anyhow::{Context as _, Result};
+use crate::Result;
+use crate::error::{cannot, in_file};
 use futures::{StreamExt, stream};
 use kube::Client;
 use seedling_cluster::manifest::{create_if_missing, describe};
@@ -19,15 +20,15 @@ const FIRST: &[&str] = &["ClusterRoleBinding", "Namespace", "CustomResourceDefin
 
 pub fn read_manifests(dir: &Path) -> Result<BTreeMap<String, Value>> {
     let mut objects = BTreeMap::new();
-    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
-        let path = entry?.path();
+    for entry in std::fs::read_dir(dir).map_err(cannot("list", dir))? {
+        let path = entry.map_err(cannot("list", dir))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with('.') {
             continue;
         }
-        let text = std::fs::read_to_string(&path)?;
-        let mut documents: Vec<Value> =
-            serde_saphyr::from_multiple(&text).with_context(|| format!("cannot parse {}", path.display()))?;
+        let text = std::fs::read_to_string(&path).map_err(cannot("read", &path))?;
+        let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+            .map_err(in_file(format_args!("cannot parse {}", path.display())))?;
         if documents.is_empty() {
             continue;
         }

@@ -1,8 +1,9 @@
 //! What every stage may read: the cluster's settings, the release, the inventory, and where files go.
 
+use crate::error::{cannot, in_file};
 use crate::identity::{Identity, Pins};
-use crate::settings;
-use anyhow::{Context as _, Result};
+use crate::{Error, Result, settings};
+use seedling_cluster::inventory::{self, InventoryError};
 use seedling_components::ClusterConfig;
 use seedling_steps::Journal;
 use seedling_types::{Inventory, ReleaseInfo, paths};
@@ -30,16 +31,18 @@ impl Context {
         let dir = root.join(paths::OPT_OPENSHIFT.trim_start_matches('/'));
         let read = |name: &str| {
             let path = dir.join(name);
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+            std::fs::read_to_string(&path).map_err(cannot("read", &path))
         };
         let config = ClusterConfig::from_manifest(&read("manifests/cluster-config.yaml")?)?;
-        let release: ReleaseInfo = serde_json::from_str(&read("release.json")?).context("release.json")?;
-        let hosts =
-            read("hosts.yaml").context("this profile needs the inventory: create with --hosts hosts.yaml")?;
-        let inventory = Inventory::parse(&hosts).map_err(|errors| {
-            anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        let release: ReleaseInfo =
+            serde_json::from_str(&read("release.json")?).map_err(in_file("release.json"))?;
+        let inventory = inventory::read(&dir.join("hosts.yaml")).map_err(|error| match error {
+            InventoryError::NoFile { .. } => Error::NoInventory(error),
+            wrong => wrong.into(),
         })?;
-        let bootstrap = inventory.bootstrap().context("hosts.yaml names no bootstrap host")?;
+        let Some(bootstrap) = inventory.bootstrap() else {
+            return Err(Error::Seen("hosts.yaml names no bootstrap host".into()));
+        };
         let (node, address) = (bootstrap.name.clone(), bootstrap.address);
         if let Some(minutes) = settings::no_progress_minutes(&dir) {
             seedling_steps::configure_no_progress(minutes);
@@ -66,12 +69,20 @@ impl Context {
 
     pub fn read(&self, relative: &str) -> Result<String> {
         let path = self.dir(relative);
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        std::fs::read_to_string(&path).map_err(cannot("read", &path))
+    }
+
+    /// None: there is no such file. One that cannot be read is an error: nothing is made anew in its place.
+    pub fn read_if_there(&self, relative: &str) -> Result<Option<String>> {
+        let path = self.dir(relative);
+        match std::fs::read_to_string(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some).map_err(cannot("read", &path)),
+        }
     }
 
     pub fn write(&self, path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> Result<()> {
-        seedling_steps::write_atomic(path, contents, mode)
-            .with_context(|| format!("cannot write {}", path.display()))
+        seedling_steps::write_atomic(path, contents, mode).map_err(cannot("write", path))
     }
 
     /// An object that cb-bootstrap will create.
@@ -89,6 +100,15 @@ impl Context {
     pub fn start_pod(&self, name: &str, pod: &Value) -> Result<()> {
         let path = self.path(paths::STATIC_PODS).join(name);
         self.write(&path, seedling_components::pod::to_yaml(pod), 0o600)
+    }
+
+    /// Stops what `start_pod` started, or finds it stopped.
+    pub fn remove_pod(&self, name: &str) -> Result<()> {
+        let path = self.path(paths::STATIC_PODS).join(name);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", path)(e)),
+            _ => Ok(()),
+        }
     }
 
     /// Admin access to this node's own API server.

@@ -1,7 +1,8 @@
 //! A node founds one cluster. Which one is settled by its first run, twice: in the journal, and beside etcd's data. Each would
 //! give a stranger away, and each tells when the other was lost.
 
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, in_file};
+use crate::{Error, Result};
 use seedling_steps::journal::{State, fold};
 use seedling_steps::{Journal, write_atomic};
 use seedling_types::paths;
@@ -96,11 +97,10 @@ impl Identity {
     pub fn of_assets(dir: &Path) -> Result<Self> {
         let read = |name: &str, pointer: &str| {
             let path = dir.join("manifests").join(name);
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let object: Value = serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
-            let value = object.pointer(pointer).and_then(Value::as_str);
-            value.map(str::to_string).with_context(|| format!("{} has no {pointer}", path.display()))
+            let text = std::fs::read_to_string(&path).map_err(cannot("read", &path))?;
+            let object: Value = serde_saphyr::from_str(&text).map_err(in_file(path.display()))?;
+            let value = object.pointer(pointer).and_then(Value::as_str).map(str::to_string);
+            value.ok_or_else(|| Error::Seen(format!("{} has no {pointer}", path.display())))
         };
         Ok(Self {
             cluster_id: read("cvo-overrides.yaml", "/spec/clusterID")?,
@@ -161,9 +161,14 @@ impl Pins<'_> {
     }
 
     fn own(&self, etcd_cluster: Option<String>) -> Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.etcd_data)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.etcd_data)
+            .map_err(cannot("make", &self.etcd_data))?;
         let owner = Owner { identity: self.identity.clone(), etcd_cluster };
-        Ok(write_atomic(&self.owner_file(), serde_json::to_vec(&owner)?, 0o600)?)
+        let path = self.owner_file();
+        write_atomic(&path, serde_json::to_vec(&owner)?, 0o600).map_err(cannot("write", &path))
     }
 
     fn look(&self) -> Result<Found> {
@@ -235,7 +240,10 @@ mod tests {
         ours.settle_founded(0xcafe).unwrap();
         ours.pin().unwrap();
 
-        let refused = |result: Result<()>| result.unwrap_err().downcast::<Refused>().unwrap();
+        let refused = |result: Result<()>| match result.unwrap_err() {
+            Error::Refused(refused) => refused,
+            other => panic!("{other}"),
+        };
         assert!(matches!(refused(pins(&other).pin()), Refused::OtherAssets { .. }));
         assert!(matches!(refused(ours.settle_founded(0xbeef)), Refused::OtherCluster { .. }));
 

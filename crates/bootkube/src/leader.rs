@@ -4,8 +4,8 @@
 //! answer that never comes. So it hands over while this node's API server is the only one, and that one is held still for the
 //! moment it takes: its requests wait, none fails.
 
-use crate::Context;
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, ensure};
+use crate::{Context, Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use reqwest::Client;
@@ -39,9 +39,9 @@ pub async fn hand_over(c: &Context) {
         match try_to(c).await {
             Ok(true) => return,
             Ok(false) => {}
-            Err(e) if said == format!("{e:#}") => {}
+            Err(e) if said == e.to_string() => {}
             Err(e) => {
-                said = format!("{e:#}");
+                said = e.to_string();
                 tracing::info!("etcd's leader stays here for now: {said}");
             }
         }
@@ -61,13 +61,14 @@ async fn try_to(c: &Context) -> Result<bool> {
 
     let started = Instant::now();
     let http = Client::builder().timeout(QUIET_WITHIN).tls_certs_only([]).build()?;
-    let held = Held::new(api_server().context("no API server runs here")?)?;
+    let held = Held::new(api_server().ok_or_else(|| Error::Seen("no API server runs here".into()))?)?;
     timeout(HELD_FOR, async {
         // Quiet or not, by then it goes on.
         let _ = timeout(QUIET_WITHIN, quiet(&http)).await;
         etcd.move_leader(next.id).await
     })
-    .await??;
+    .await
+    .map_err(|elapsed| Error::Seen(elapsed.to_string()))??;
     drop(held);
     println!("etcd's leader is {} after {} ms", next.name, started.elapsed().as_millis());
     Ok(true)
@@ -76,7 +77,7 @@ async fn try_to(c: &Context) -> Result<bool> {
 /// Nothing that was proposed through this member waits for an answer, and for a while nothing new was agreed on.
 async fn quiet(http: &Client) -> Result<()> {
     let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
-    let look = async || anyhow::Ok(Proposals::of_metrics(&http.get(&url).send().await?.text().await?));
+    let look = async || Ok::<_, Error>(Proposals::of_metrics(&http.get(&url).send().await?.text().await?));
     let mut before = look().await?;
     loop {
         sleep(QUIET).await;
@@ -142,10 +143,11 @@ impl Held {
             .args(["-c", GUARD, "guard", &pid.to_string(), HELD_AT_MOST])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .spawn()?;
+            .spawn()
+            .map_err(cannot("start", "sh"))?;
         let said = guard.stdout.take().map(|mut out| out.read(&mut [0; 8]));
         let held = Self { pid, guard };
-        anyhow::ensure!(matches!(said, Some(Ok(1..))), "the API server could not be held still");
+        ensure!(matches!(said, Some(Ok(1..))), "the API server could not be held still");
         Ok(held)
     }
 }

@@ -6,6 +6,7 @@
 mod alone;
 mod apply;
 mod context;
+mod error;
 mod identity;
 mod leader;
 mod plan;
@@ -19,9 +20,10 @@ mod stages;
 
 pub use alone::start_etcd;
 pub use context::Context;
+pub use error::{Error, Result};
 pub use identity::Refused;
 pub use plan::{Outcome, PLAN, Step};
 pub use progress::report_progress;
-pub use quorum::accept_loss;
+pub use quorum::{NotAccepted, accept_loss};
 pub use release_image::fetch_release_manifests;
 pub use runner::{run, run_plan};

@@ -1,10 +1,9 @@
 //! The plan: one list, in upstream's order, with upstream's names.
 
-use crate::Context;
 use crate::stages::*;
-use anyhow::Result;
+use crate::{Context, Error, Result};
 use futures::future::LocalBoxFuture;
-use seedling_steps::{Stage, Unmet};
+use seedling_steps::Stage;
 
 /// How a stage ended well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +31,11 @@ impl Step {
         match (self.check)(c).await {
             Ok(()) => Ok(outcome),
             Err(seen) if outcome == Outcome::Advisory => {
-                Ok(Outcome::Failed(format!("{}: {seen:#}", self.stage.check)))
+                Ok(Outcome::Failed(format!("{}: {seen}", self.stage.check)))
             }
             // A wait says by itself what it waited for and what it saw.
-            Err(unmet) if unmet.is::<Unmet>() => Err(unmet),
-            Err(seen) => Err(seen.context(format!("check failed ({})", self.stage.check))),
+            Err(unmet @ Error::Unmet(_)) => Err(unmet),
+            Err(seen) => Err(Error::Check { check: self.stage.check, seen: Box::new(seen) }),
         }
     }
 }

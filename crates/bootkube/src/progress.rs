@@ -1,10 +1,9 @@
 //! progress.service: tells the cluster, and everyone who waits, that bootstrapping is complete.
 
-use crate::Context;
-use anyhow::Result;
+use crate::{Context, Result};
 use seedling_api::{KubeApiServer, StaticPodOperator, config_map};
 use seedling_cluster::{create_if_missing, get};
-use seedling_steps::{Condition, Probe, Recorder, wait_for, write_atomic};
+use seedling_steps::{Condition, Probe, Recorder, wait_for};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub async fn report_progress(root: &Path) -> Result<()> {
     let context = Context::load(root)?;
     let recorder = Recorder::start(root, "progress")?;
     let worked = work(&context, &recorder).await;
-    recorder.service_end(worked.as_ref().err().map(|e| format!("{e:#}")))?;
+    recorder.service_end(worked.as_ref().err().map(ToString::to_string))?;
     worked
 }
 
@@ -48,10 +47,10 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     wait_for(&condition, Duration::from_millis(250), async || match report(&client, replicas).await {
         Ok(None) => Probe::Met(()),
         Ok(Some(unmet)) => Probe::Unmet(unmet),
-        Err(e) => Probe::Unmet(format!("{e:#}")),
+        Err(e) => Probe::Unmet(e.to_string()),
     })
     .await?;
-    write_atomic(&c.dir(".progress.done"), "", 0o644)?;
+    c.write(&c.dir(".progress.done"), "", 0o644)?;
     println!("Reporting bootstrap as complete");
     recorder.stage_end(REPORT, None)?;
     Ok(())

@@ -9,8 +9,8 @@
 //! its log has none; otherwise it says so and waits for a person (`seedling bootkube --accept-loss`), or for the master.
 
 use crate::alone::{self, Order, Verdict};
-use crate::{Context, stages::etcd_bootstrap};
-use anyhow::{Context as _, Result};
+use crate::error::cannot;
+use crate::{Context, Error, Result, stages::etcd_bootstrap};
 use kube::Client;
 use seedling_cluster::etcd::Etcd;
 use seedling_cluster::recovery::{Allows, Next, Refusal, Seen, Tail, next, other_voter};
@@ -20,6 +20,7 @@ use seedling_steps::{Condition, Journal, Probe, wait_for};
 use seedling_types::{paths, ports};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,7 +41,7 @@ pub async fn watch_over(c: &Context, client: Option<&Client>) {
     let (mut wait, mut lost_since, mut said) = (patience::DEFAULT, None, String::new());
     // A killed run's order may be older than what is true now: this run looks for itself, with patience.
     if let Err(e) = alone::withdraw(&c.path(paths::ETCD_DATA)) {
-        tracing::warn!("restoring etcd: {e:#}");
+        tracing::warn!("restoring etcd: {e}");
     }
     loop {
         let lines = c.journal.read().unwrap_or_default();
@@ -61,7 +62,7 @@ pub async fn watch_over(c: &Context, client: Option<&Client>) {
             Next::Ask(lost, refusal) => ask(c, &lost, &refusal, &mut said),
         };
         if let Err(e) = result {
-            tracing::warn!("restoring etcd: {e:#}");
+            tracing::warn!("restoring etcd: {e}");
         }
         sleep(LOOK).await;
     }
@@ -72,10 +73,10 @@ async fn look(c: &Context, lost_since: &mut Option<(String, Instant)>) -> Seen {
         let tls = c.etcd_tls()?;
         let mut etcd = here(c).await?;
         let (status, members) = (etcd.status().await?, etcd.members().await?);
-        let Some(other) = other_voter(&status, &members) else { return anyhow::Ok(None) };
+        let Some(other) = other_voter(&status, &members) else { return Ok::<_, Error>(None) };
         let answers = async { Etcd::connect(&other.client_urls, &tls).await?.status().await };
         let silent = !matches!(timeout(ANSWERS_WITHIN, answers).await, Ok(Ok(_)));
-        anyhow::Ok(silent.then(|| (other.name.clone(), status)))
+        Ok::<_, Error>(silent.then(|| (other.name.clone(), status)))
     };
     match timeout(ANSWERS_WITHIN * 3, asked).await {
         Ok(Ok(Some((name, status)))) => {
@@ -102,7 +103,7 @@ async fn still_lost(
     let name = state.step(WHO, STEP).and_then(|step| step.facts.get(LOST)).cloned();
     let Some(host) = name.as_deref().and_then(|name| c.inventory.by_name(name)) else { return Seen::Unclear };
     let url = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
-    let answers = async { anyhow::Ok(Etcd::connect(&[url], &c.etcd_tls()?).await?.status().await?) };
+    let answers = async { Ok::<_, Error>(Etcd::connect(&[url], &c.etcd_tls()?).await?.status().await?) };
     if matches!(timeout(ANSWERS_WITHIN, answers).await, Ok(Ok(_))) {
         *lost_since = None;
         return Seen::Unclear;
@@ -146,14 +147,14 @@ async fn restore(c: &Context, lost: &str, allows: Allows) -> Result<()> {
     println!("etcd has been without a majority since {lost} was lost: this member goes on with its data");
     let order = Order::new(allows);
     order.leave(&c.path(paths::ETCD_DATA))?;
-    etcd_bootstrap::stop().await?;
+    etcd_bootstrap::stop().await.map_err(cannot("run", "crictl"))?;
     let condition = Condition::new(
         "etcd on this node to lead alone",
         Duration::from_secs(120),
         "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     )
     .on(&c.node);
-    let leads = async || anyhow::Ok(here(c).await?.status().await?.leader != 0);
+    let leads = async || Ok::<_, Error>(here(c).await?.status().await?.leader != 0);
     let led = wait_for(&condition, Duration::from_millis(250), async || {
         match alone::last_verdict(&journal.read().unwrap_or_default()) {
             Some((id, Verdict::Refused(_))) if id == order.id => return Probe::Met(false),
@@ -214,18 +215,28 @@ fn question(lost: &str, refusal: &Refusal) -> String {
     )
 }
 
+/// Why a person's word to go on with a loss does not count.
+#[derive(Debug, Error)]
+pub enum NotAccepted {
+    #[error("nothing waits for such a word: etcd was not asked to drop anything")]
+    NothingAsked,
+    #[error("the others may be a majority: nobody can accept a second cluster")]
+    SecondCluster,
+    #[error("etcd would drop what is after {tail}, not {shown}")]
+    OtherTail { tail: Tail, shown: String },
+}
+
 /// `seedling bootkube --accept-loss`: the running bootkube goes on with it at its next look.
 pub fn accept_loss(root: &Path, shown: &str) -> Result<()> {
     let journal = Journal::of(root, WHO);
-    let refusal = refusal(&journal.read().context("cannot read the journal")?);
-    let tail = refusal
-        .and_then(|r| r.tail)
-        .context("nothing waits for such a word: etcd was not asked to drop anything")?;
-    anyhow::ensure!(
-        !tail.changes_members,
-        "the others may be a majority: nobody can accept a second cluster"
-    );
-    anyhow::ensure!(tail.to_string() == shown, "etcd would drop what is after {tail}, not {shown}");
+    let refusal = refusal(&journal.read()?);
+    let tail = refusal.and_then(|r| r.tail).ok_or(NotAccepted::NothingAsked)?;
+    if tail.changes_members {
+        return Err(NotAccepted::SecondCluster.into());
+    }
+    if tail.to_string() != shown {
+        return Err(NotAccepted::OtherTail { tail, shown: shown.into() }.into());
+    }
     journal.settle(ACCEPTED, alone::facts_of(&tail))?;
     println!(
         "accepted: {} entries after {} may be dropped, if the log still ends so",
@@ -271,13 +282,14 @@ mod tests {
     #[test]
     fn a_person_accepts_what_was_shown_and_nothing_else() {
         let root = tempfile::tempdir().unwrap();
-        assert!(accept_loss(root.path(), "7-9").is_err(), "nothing was asked");
+        let not_accepted = |shown| accept_loss(root.path(), shown).unwrap_err();
+        assert!(matches!(not_accepted("7-9"), Error::NotAccepted(NotAccepted::NothingAsked)));
         let journal = Journal::of(root.path(), WHO);
         let tail = Tail { commit: 7, last: 9, term: 2, changes_members: false };
         journal.append(&refused("1", &tail)).unwrap();
         let lines = journal.read().unwrap();
         assert!(question("m0", &refusal(&lines).unwrap()).ends_with("seedling bootkube --accept-loss=7-9"));
-        assert!(accept_loss(root.path(), "7-10").is_err());
+        assert!(matches!(not_accepted("7-10"), Error::NotAccepted(NotAccepted::OtherTail { .. })));
         assert_eq!(accepted(&lines), None);
         accept_loss(root.path(), "7-9").unwrap();
         assert_eq!(accepted(&journal.read().unwrap()), Some(tail));

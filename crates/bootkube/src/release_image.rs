@@ -1,6 +1,8 @@
 //! release-image.service: the release's manifests, from the registry, verified by digest.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use crate::error::{cannot, ensure, in_file};
+use crate::{Error, Result};
+use seedling_components::ClusterConfig;
 use seedling_steps::{Condition, Probe, Recorder, wait_for};
 use seedling_types::{ClusterDomain, ReleaseInfo, paths, ports};
 use serde_json::Value;
@@ -20,16 +22,20 @@ pub async fn fetch_release_manifests(root: &Path) -> Result<()> {
     let recorder = Recorder::start(root, "release-image")?;
     recorder.stage_start(STAGE)?;
     let fetched = fetch(&dir).await;
-    let error = fetched.as_ref().err().map(|e| format!("{e:#}"));
+    let error = fetched.as_ref().err().map(ToString::to_string);
     recorder.stage_end(STAGE, error.clone())?;
     recorder.service_end(error)?;
     fetched
 }
 
 async fn fetch(dir: &Path) -> Result<()> {
-    let release: ReleaseInfo = serde_json::from_str(&std::fs::read_to_string(dir.join("release.json"))?)?;
-    let manifest = std::fs::read_to_string(dir.join("manifests/cluster-config.yaml"))?;
-    let domain = seedling_components::ClusterConfig::from_manifest(&manifest)?.domain;
+    let read = |name: &str| {
+        let path = dir.join(name);
+        std::fs::read_to_string(&path).map_err(cannot("read", &path))
+    };
+    let release: ReleaseInfo =
+        serde_json::from_str(&read("release.json")?).map_err(in_file("release.json"))?;
+    let domain = ClusterConfig::from_manifest(&read("manifests/cluster-config.yaml")?)?.domain;
     let registry = Registry::new(&domain, &release.release_image)?;
     let condition = Condition::new(
         format!("the release image {}", release.release_image),
@@ -39,9 +45,16 @@ async fn fetch(dir: &Path) -> Result<()> {
     let layer =
         wait_for(&condition, Duration::from_millis(500), async || match registry.last_layer().await {
             Ok(layer) => Probe::Met(layer),
-            Err(e) => Probe::Unmet(format!("{e:#}")),
+            Err(e) => Probe::Unmet(e.to_string()),
         });
-    unpack(&layer.await?, dir)
+    // Into a temporary folder first: the folder's name means that it is complete.
+    let temporary = dir.join(".release-manifests");
+    let count =
+        unpack(&layer.await?, &temporary).map_err(cannot("unpack the release image into", &temporary))?;
+    ensure!(count > 0, "release image did not contain a {FOLDER} folder");
+    std::fs::rename(&temporary, dir.join(FOLDER)).map_err(cannot("rename", &temporary))?;
+    tracing::info!("{count} files in {FOLDER}");
+    Ok(())
 }
 
 struct Registry {
@@ -52,8 +65,9 @@ struct Registry {
 
 impl Registry {
     fn new(domain: &ClusterDomain, pull_spec: &str) -> Result<Self> {
-        let (repository, digest) =
-            pull_spec.split_once('@').context("the release image is not named by digest")?;
+        let Some((repository, digest)) = pull_spec.split_once('@') else {
+            return Err(Error::Seen("the release image is not named by digest".into()));
+        };
         let name = repository.split_once('/').map_or(repository, |(_, name)| name);
         let base = format!("http://{}:{}/v2/{name}/", domain.helper(), ports::HELPER_REGISTRY);
         Ok(Self { base, digest: digest.into(), http: reqwest::Client::new() })
@@ -62,9 +76,11 @@ impl Registry {
     /// The layer that the release image has on top of the seedling image.
     async fn last_layer(&self) -> Result<Vec<u8>> {
         let manifest = self.get("manifests", &self.digest).await?;
-        let manifest: Value = serde_json::from_slice(&manifest)?;
+        let manifest: Value =
+            serde_json::from_slice(&manifest).map_err(in_file("the release image's manifest"))?;
         let layer = manifest["layers"].as_array().and_then(|l| l.last()).and_then(|l| l["digest"].as_str());
-        self.get("blobs", layer.context("the release image has no layer")?).await
+        let layer = layer.ok_or_else(|| Error::Seen("the release image has no layer".into()))?;
+        self.get("blobs", layer).await
     }
 
     async fn get(&self, kind: &str, digest: &str) -> Result<Vec<u8>> {
@@ -78,25 +94,19 @@ impl Registry {
     }
 }
 
-/// Into a temporary folder first: the folder's name means that it is complete.
-fn unpack(layer: &[u8], dir: &Path) -> Result<()> {
-    let temporary = dir.join(".release-manifests");
-    let _ = std::fs::remove_dir_all(&temporary);
-    std::fs::create_dir_all(&temporary)?;
+/// How many manifests it has.
+fn unpack(layer: &[u8], into: &Path) -> std::io::Result<usize> {
+    let _ = std::fs::remove_dir_all(into);
+    std::fs::create_dir_all(into)?;
     let mut count = 0;
     for entry in tar::Archive::new(layer).entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
         let Ok(relative) = path.strip_prefix(FOLDER) else { continue };
         if entry.header().entry_type().is_file() && relative.components().count() == 1 {
-            entry.unpack(temporary.join(relative))?;
+            entry.unpack(into.join(relative))?;
             count += 1;
         }
     }
-    if count == 0 {
-        bail!("release image did not contain a {FOLDER} folder");
-    }
-    std::fs::rename(&temporary, dir.join(FOLDER))?;
-    tracing::info!("{count} files in {FOLDER}");
-    Ok(())
+    Ok(count)
 }

@@ -1,10 +1,10 @@
 //! Works the plan: skips what is done, records what it does, and can be killed anywhere.
 
+use crate::error::cannot;
 use crate::resume::{Resume, resume};
-use crate::{Context, Outcome, PLAN, Step};
-use anyhow::{Context as _, Result};
+use crate::{Context, Outcome, PLAN, Result, Step};
 use seedling_steps::journal::Line;
-use seedling_steps::{Journal, Recorder, Unmet, sweep, write_atomic};
+use seedling_steps::{Journal, Recorder, sweep};
 use seedling_types::paths;
 use std::path::Path;
 use std::time::Instant;
@@ -17,10 +17,10 @@ pub async fn run(root: &Path) -> Result<()> {
 
 pub async fn run_plan(root: &Path, plan: &[Step]) -> Result<()> {
     println!("Starting bootkube.sh...");
-    let before = Journal::of(root, SERVICE).read().context("cannot read the journal")?;
-    let recorder = Recorder::start(root, SERVICE).context("cannot write the journal")?;
+    let before = Journal::of(root, SERVICE).read()?;
+    let recorder = Recorder::start(root, SERVICE)?;
     let worked = work(root, plan, &recorder, &before).await;
-    recorder.service_end(worked.as_ref().err().map(|e| format!("{e:#}")))?;
+    recorder.service_end(worked.as_ref().err().map(ToString::to_string))?;
     if worked.is_ok() {
         println!("bootkube.service complete");
     }
@@ -31,12 +31,13 @@ async fn work(root: &Path, plan: &[Step], recorder: &Recorder, before: &[Line]) 
     let context = Context::load(root)?;
     context.pins().pin()?;
     for dir in [paths::OPT_OPENSHIFT, paths::ETC_KUBERNETES] {
-        sweep(&context.path(dir))?;
+        let dir = context.path(dir);
+        sweep(&dir).map_err(cannot("sweep", &dir))?;
     }
     for step in plan {
         let name = step.stage.name;
         let done = step.stage.done.map(|done| context.dir(&format!("{done}.done")));
-        let mark_done = || done.as_ref().map_or(Ok(()), |done| write_atomic(done, "", 0o644));
+        let mark_done = || done.as_ref().map_or(Ok(()), |done| context.write(done, "", 0o644));
         match resume(before, SERVICE, &step.stage, done.as_ref().is_some_and(|done| done.exists())) {
             Resume::Run => {}
             Resume::Again => tracing::info!("stage {name}: its done file was removed, so it runs again"),
@@ -73,22 +74,13 @@ async fn work(root: &Path, plan: &[Step], recorder: &Recorder, before: &[Line]) 
                 recorder.stage_end(name, Some(seen))?;
             }
             Err(error) => {
-                let error = in_stage(name, error);
-                tracing::error!("failed after {took:.2}s: {error:#}");
-                recorder.stage_end(name, Some(format!("{error:#}")))?;
+                let error = error.in_stage(name);
+                tracing::error!("failed after {took:.2}s: {error}");
+                recorder.stage_end(name, Some(error.to_string()))?;
                 return Err(error);
             }
         }
         mark_done()?;
     }
-    write_atomic(&context.dir(".bootkube.done"), "", 0o644)?;
-    Ok(())
-}
-
-fn in_stage(name: &'static str, mut error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_mut::<Unmet>() {
-        Some(unmet) => unmet.stage = Some(name),
-        None => return error.context(format!("stage {name}")),
-    }
-    error
+    context.write(&context.dir(".bootkube.done"), "", 0o644)
 }

@@ -4,7 +4,7 @@
 
 use futures::future::LocalBoxFuture;
 use seedling_assets::{Options, Target, create};
-use seedling_bootkube::{Context, Outcome, PLAN, Step, run_plan};
+use seedling_bootkube::{Context, Error, Outcome, PLAN, Step, run_plan};
 use seedling_pki::trust;
 use seedling_steps::{Stage, fits};
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
@@ -306,8 +306,28 @@ async fn holds_before(step: &Step, node: &Tree) -> bool {
     holds && !matches!((step.run)(&context).await, Ok(Outcome::NotInPayload(_)))
 }
 
-fn sees_another(_: &Context) -> LocalBoxFuture<'_, anyhow::Result<()>> {
-    Box::pin(async { anyhow::bail!("another") })
+#[tokio::test]
+async fn a_key_that_cannot_be_read_is_not_made_anew() {
+    let mut node = bootstrap_node();
+    node.insert("/opt/openshift/tls/kubelet-client-signer.crt".into(), "of an earlier stage".into());
+    for (stage, file) in [
+        ("config-bootstrap", "csr-signer.key"),
+        ("etcd-bootstrap", "etcd-signer.json"),
+        ("kube-apiserver-bootstrap", "kube-apiserver-encryption-keys.json"),
+        ("kube-apiserver-bootstrap", "bound-service-account-signing-key.key"),
+    ] {
+        let root = planted(&node);
+        let path = root.path().join("opt/openshift/tls").join(file);
+        fs::write(&path, [0xff]).unwrap();
+        let step = PLAN.iter().find(|step| step.stage.name == stage).unwrap();
+        let failed = (step.run)(&Context::load(root.path()).unwrap()).await.unwrap_err().to_string();
+        assert!(failed.starts_with(&format!("cannot read {}", path.display())), "{failed}");
+        assert_eq!(fs::read(&path).unwrap(), [0xff]);
+    }
+}
+
+fn sees_another(_: &Context) -> LocalBoxFuture<'_, Result<(), Error>> {
+    Box::pin(async { Err(Error::Seen("another".into())) })
 }
 
 #[tokio::test]
@@ -323,7 +343,7 @@ async fn a_check_that_fails_stops_the_plan_unless_it_is_advisory() {
     let plan = [with(first, sees_another), with(second, second.check)];
     let stopped = run_plan(root.path(), &plan).await.unwrap_err();
     assert_eq!(
-        format!("{stopped:#}"),
+        stopped.to_string(),
         "stage openshift-manifests: check failed (each file of openshift/ is in manifests/): another"
     );
     assert!(!done(&root, "openshift-manifests") && !done(&root, "api-bootstrap"));

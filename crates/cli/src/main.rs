@@ -166,7 +166,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<seedling_lab::LabError>() {
         Some(seedling_lab::LabError::Preflight(_)) => ExitCode::from(4),
         // bootkube.service is not started again after it.
-        _ if error.is::<seedling_bootkube::Refused>() => ExitCode::from(5),
+        _ if error.downcast_ref().is_some_and(seedling_bootkube::Error::is_refusal) => ExitCode::from(5),
         _ => ExitCode::FAILURE,
     }
 }

@@ -55,6 +55,12 @@ pub enum ClusterError {
     Etcd { endpoints: String, source: Box<etcd_client::Error> },
 }
 
+/// An error and its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// The last of an error's causes says it; what wraps it repeats the address.
 pub fn innermost(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |e| e.source());

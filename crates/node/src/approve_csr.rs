@@ -1,7 +1,8 @@
 //! `seedling approve-csr`, on the bootstrap node: approves certificates of the inventory's machines, labels their Nodes, and keeps the
 //! machine-config server's tokens up to date.
 
-use anyhow::Result;
+use crate::Result;
+use crate::error::read;
 use seedling_cluster::{admission, inventory};
 use seedling_components::ClusterConfig;
 use seedling_operators::{machine_approver, machine_config};
@@ -13,7 +14,7 @@ use std::time::Duration;
 pub async fn run() -> Result<()> {
     let recorder = Recorder::start(Path::new("/"), "approve-csr")?;
     let approved = approve().await;
-    recorder.service_end(approved.as_ref().err().map(|e| format!("{e:#}")))?;
+    recorder.service_end(approved.as_ref().err().map(ToString::to_string))?;
     approved
 }
 
@@ -34,7 +35,7 @@ async fn approve() -> Result<()> {
         true => Probe::Met(()),
         false => Probe::Unmet(journal.says("bootkube")),
     });
-    let manifest = std::fs::read_to_string(assets.join("manifests/cluster-config.yaml"))?;
+    let manifest = read(&assets.join("manifests/cluster-config.yaml"))?;
     let domain = ClusterConfig::from_manifest(&manifest)?.domain;
     tokio::select! {
         () = machine_approver::approve_loop(&client, &inventory, &domain) => {}

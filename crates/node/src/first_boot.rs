@@ -2,7 +2,8 @@
 //!
 //! Said, not enforced: a slow machine may still be the only one there is.
 
-use anyhow::Result;
+use crate::Result;
+use crate::error::cannot;
 use seedling_steps::{Journal, write_atomic};
 use seedling_types::node_report::{FIRST_BOOT_FILE, FirstBoot};
 use seedling_types::paths;
@@ -34,11 +35,13 @@ async fn look(helper: &str) -> Result<()> {
     let answered = SystemTime::now();
     let date = answer.as_ref().and_then(|a| a.headers().get("date")?.to_str().ok());
     let ahead = date.and_then(|date| clock_ahead(date, asked, answered));
-    let seen = judge(measure_disk(Path::new(paths::ETCD_DATA))?, ahead);
+    let times = measure_disk(Path::new(paths::ETCD_DATA)).map_err(cannot("write to", paths::ETCD_DATA))?;
+    let seen = judge(times, ahead);
     for finding in &seen.findings {
         println!("This machine may be trouble: {finding}");
     }
-    Ok(write_atomic(Path::new(FIRST_BOOT_FILE), serde_json::to_vec_pretty(&seen)?, 0o644)?)
+    let report = serde_json::to_vec_pretty(&seen)?;
+    write_atomic(Path::new(FIRST_BOOT_FILE), report, 0o644).map_err(cannot("write", FIRST_BOOT_FILE))
 }
 
 /// `times` as measured, in any order.

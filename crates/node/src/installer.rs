@@ -1,12 +1,13 @@
 //! The installer: writes one revision's files on this master, the manifest last. The operator makes the pod that runs it.
 
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, in_file, write};
+use crate::{Error, Result};
 use futures::future::try_join_all;
 use kube::Client;
 use seedling_api::{ConfigMap, Files, Secret};
 use seedling_cluster::{Kind, get};
 use seedling_components::pod::on_master;
-use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic, write_atomic_if_changed};
+use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic_if_changed};
 use seedling_types::paths;
 use serde_json::Value;
 use std::io;
@@ -82,24 +83,23 @@ async fn write_files(client: &Client, args: &InstallerArgs) -> Result<()> {
 }
 
 async fn write_directory(dir: PathBuf, files: Vec<(String, Vec<u8>)>) -> Result<()> {
-    let written = tokio::task::spawn_blocking(move || -> Result<()> {
-        for (key, contents) in files {
-            write_atomic(&dir.join(key), contents, 0o600)?;
-        }
-        Ok(())
+    let folder = dir.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        files.into_iter().try_for_each(|(key, contents)| write(&folder.join(key), contents))
     });
-    written.await?
+    written.await.map_err(cannot("write", dir))?
 }
 
 async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
     let map = fetch::<ConfigMap>(client, args, &args.pod).await?;
-    let mut pod: Value =
-        serde_saphyr::from_str(map.file("pod.yaml").context("the ConfigMap has no pod.yaml")?)?;
+    let pod = map.file("pod.yaml").ok_or_else(|| Error::Seen("the ConfigMap has no pod.yaml".into()))?;
+    let mut pod: Value = serde_saphyr::from_str(pod).map_err(in_file("pod.yaml"))?;
     on_master(&mut pod, args.revision, &args.node_name, &args.node_ip)?;
     let pod = seedling_components::pod::to_yaml(&pod);
     let file = format!("{}.yaml", args.pod);
-    write_atomic(&directory(args).join(&file), &pod, 0o600)?;
-    let written = write_atomic_if_changed(&Path::new(paths::STATIC_PODS).join(&file), &pod, 0o600)?;
+    write(&directory(args).join(&file), &pod)?;
+    let manifest = Path::new(paths::STATIC_PODS).join(&file);
+    let written = write_atomic_if_changed(&manifest, &pod, 0o600).map_err(cannot("write", &manifest))?;
     tracing::info!(
         "{file} of revision {} {}",
         args.revision,
@@ -119,7 +119,7 @@ async fn fetch<K: Kind>(client: &Client, args: &InstallerArgs, name: &str) -> Re
         read => Probe::Met(read),
     };
     let found = wait_for(&allowed, Duration::from_millis(100), read).await??;
-    found.with_context(|| format!("{kind} {}/{name} is missing", args.namespace))
+    found.ok_or_else(|| Error::NoObject { kind: kind.into(), namespace: args.namespace.clone(), name })
 }
 
 #[cfg(test)]

@@ -9,14 +9,15 @@
 //! certificate needs a new one, from somebody who may give it: `seedling node reissue`. One that was off until it ended asks for
 //! another with its key (`recover/node.rs`).
 
-use anyhow::{Context, Result};
+use crate::error::{cannot, in_file, read, read_if_there, write};
+use crate::{Error, Result};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequestSpec;
 use kube::config::{AuthInfo, Kubeconfig};
 use seedling_api::{ByteString, CertificateSigningRequest, Meta, named};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, follow};
 use seedling_pki::{KeyAlgorithm, new_key, node_request, not_after};
-use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, wait_for};
 use seedling_types::csr::{CLIENT_SIGNER, REFUSED};
 use seedling_types::paths;
 use std::path::{Path, PathBuf};
@@ -67,19 +68,14 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
     let ask = || journal.run(get_certificate(root, node, &journal));
     let ended =
         "the certificate of this node has ended; `seedling certs recover` on a master gives it another";
-    let needs = format!(
-        "this node has no certificate that is valid now, and nothing to ask for one with. Where the cluster is administered: \
-         `seedling node reissue {node} --bootstrap-kubeconfig FILE`; then copy FILE to {} on this node",
-        paths::KUBELET_BOOTSTRAP_KUBECONFIG
-    );
     match plan(certificate(root, OffsetDateTime::now_utc()), bootstrap.exists()) {
         Plan::Start => {}
         Plan::Ask => ask().await?,
-        Plan::GiveUp => anyhow::bail!(needs),
+        Plan::GiveUp => return Err(Error::NoCertificate { node: node.into() }),
         Plan::StartWithEnded => tracing::warn!("{ended}"),
         Plan::AskBriefly => match tokio::time::timeout(WITH_ENDED, ask()).await {
             Ok(Ok(())) => {}
-            Ok(Err(e)) => tracing::warn!("the certificate of this node has ended: {e:#}"),
+            Ok(Err(e)) => tracing::warn!("the certificate of this node has ended: {e}"),
             Err(_) => tracing::warn!("the certificate of this node has ended, and none came in time"),
         },
     }
@@ -128,7 +124,10 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
     let taken = Condition::new(
         "the API to take the request for this node's certificate",
         PATIENCE,
-        format!("curl -k 'https://{}/readyz?verbose'", server(&bootstrap)),
+        match server(&bootstrap) {
+            Some(server) => format!("curl -k '{server}/readyz?verbose'"),
+            None => format!("{} has to name the API server", bootstrap.display()),
+        },
     )
     .on(node);
     let asked = wait_for(&taken, RETRY, async || match create_if_missing(&client, &request).await {
@@ -149,8 +148,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
     let certificate = journal.step("certificate", answered).await??;
 
     keep_pair(root, &fingerprint[..16], &certificate, &key)?;
-    let given = std::fs::read_to_string(&bootstrap)?;
-    write_atomic(&kubeconfig, own_kubeconfig(&given)?, 0o600)?;
+    write(&kubeconfig, own_kubeconfig(&read(&bootstrap)?)?)?;
     let _ = std::fs::remove_file(pki.join(KEY));
     Ok(())
 }
@@ -159,18 +157,17 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
 pub(crate) fn keep_pair(root: &Path, after: &str, certificate: &str, key: &str) -> Result<()> {
     let pki = below(root, paths::KUBELET_PKI);
     let dated = format!("kubelet-client-{after}.pem");
-    write_atomic(&pki.join(&dated), format!("{}\n{key}", certificate.trim_end()), 0o600)?;
+    write(&pki.join(&dated), format!("{}\n{key}", certificate.trim_end()))?;
     let fresh = pki.join(".kubelet-client-current.pem");
     let _ = std::fs::remove_file(&fresh);
-    std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)?;
-    Ok(std::fs::rename(&fresh, pki.join(CURRENT))?)
+    std::os::unix::fs::symlink(Path::new(paths::KUBELET_PKI).join(&dated), &fresh)
+        .and_then(|()| std::fs::rename(&fresh, pki.join(CURRENT)))
+        .map_err(cannot("link to", pki.join(&dated)))
 }
 
 /// For people: where the request goes.
-fn server(kubeconfig: &Path) -> String {
-    let read = Kubeconfig::read_from(kubeconfig).ok();
-    let server = read.and_then(|k| k.clusters.first()?.cluster.as_ref()?.server.clone());
-    server.map_or_else(|| "api-int:6443".into(), |s| s.trim_start_matches("https://").to_string())
+fn server(kubeconfig: &Path) -> Option<String> {
+    Kubeconfig::read_from(kubeconfig).ok()?.clusters.first()?.cluster.as_ref()?.server.clone()
 }
 
 /// The name the kubelet itself keeps it under: it would go on with it.
@@ -180,11 +177,11 @@ pub(crate) const CURRENT: &str = "kubelet-client-current.pem";
 
 fn key(pki: &Path) -> Result<String> {
     let path = pki.join(KEY);
-    if let Ok(kept) = std::fs::read_to_string(&path) {
+    if let Some(kept) = read_if_there(&path)? {
         return Ok(kept);
     }
     let key = new_key(KeyAlgorithm::EcdsaP256)?;
-    write_atomic(&path, &key, 0o600).with_context(|| format!("cannot write {}", path.display()))?;
+    write(&path, &key)?;
     Ok(key)
 }
 
@@ -203,14 +200,15 @@ fn answer(request: Option<&CertificateSigningRequest>) -> Probe<Result<String>> 
     let Some(request) = request else { return Probe::Unmet("it is not seen yet".into()) };
     let status = request.status.as_ref();
     if let Some(pem) = status.and_then(|status| status.certificate.as_ref()) {
-        return Probe::Met(String::from_utf8(pem.0.clone()).context("the certificate is no text"));
+        return Probe::Met(String::from_utf8(pem.0.clone()).map_err(in_file("the certificate is no text")));
     }
     let mut waits = "it is not approved yet".to_string();
     for condition in status.and_then(|status| status.conditions.as_ref()).into_iter().flatten() {
         let (kind, message) = (&condition.type_, condition.message.as_deref().unwrap_or_default());
         match kind.as_str() {
             "Denied" | "Failed" => {
-                return Probe::Met(Err(anyhow::anyhow!("the request was {kind}: {message}")));
+                let (how, message) = (kind.clone(), message.into());
+                return Probe::Met(Err(Error::RequestRefused { how, message }));
             }
             _ => waits = format!("it is {kind}, but not signed yet"),
         }
@@ -223,7 +221,8 @@ fn answer(request: Option<&CertificateSigningRequest>) -> Probe<Result<String>> 
 
 /// The bootstrap kubeconfig with another user: the certificate, by its path, since the kubelet renews it in place.
 fn own_kubeconfig(bootstrap: &str) -> Result<String> {
-    let mut config = Kubeconfig::from_yaml(bootstrap)?;
+    let mut config =
+        Kubeconfig::from_yaml(bootstrap).map_err(in_file(paths::KUBELET_BOOTSTRAP_KUBECONFIG))?;
     let pair = format!("{}/{CURRENT}", paths::KUBELET_PKI);
     for user in &mut config.auth_infos {
         user.auth_info = Some(AuthInfo {
@@ -360,5 +359,7 @@ mod tests {
         let first = key(dir.path()).unwrap();
         assert_eq!(key(dir.path()).unwrap(), first);
         assert_eq!(node_request("master-0", &first).unwrap().1, node_request("master-0", &first).unwrap().1);
+        std::fs::write(dir.path().join(KEY), [0xff]).unwrap();
+        assert!(key(dir.path()).is_err(), "what cannot be read is not replaced");
     }
 }

@@ -5,9 +5,12 @@
 
 pub mod approve_csr;
 mod cni;
+mod error;
 pub mod etcd;
 pub mod first_boot;
 pub mod installer;
 pub mod kubelet_join;
 pub mod network_check;
 pub mod recover;
+
+pub use error::{Error, Result};

@@ -3,8 +3,8 @@
 //! In: the addresses, from the environment. Out: the node's CNI config, and a report on port 9101 that the network and DNS
 //! operators follow: `/report`, or `/report/after/<revision>`, which answers as soon as there is another one.
 
-use crate::cni;
-use anyhow::Context;
+use crate::error::{cannot, in_file};
+use crate::{Error, cni};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -31,12 +31,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STRIKES: u32 = 3;
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-pub async fn run() -> anyhow::Result<()> {
-    let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
-    let service: Ipv4Addr = variable("SERVICE_ADDRESS")?.parse().context("SERVICE_ADDRESS")?;
-    let dns: Ipv4Addr = variable("DNS_ADDRESS")?.parse().context("DNS_ADDRESS")?;
+pub async fn run() -> Result<(), Error> {
+    let variable = |name| std::env::var(name).map_err(|error| Error::NotSet { name, error });
+    let address = |name| variable(name)?.parse::<Ipv4Addr>().map_err(in_file(name));
+    let (service, dns) = (address("SERVICE_ADDRESS")?, address("DNS_ADDRESS")?);
     let report = watch::Sender::new(NodeReport { node: variable("NODE_NAME")?, ..NodeReport::default() });
-    let listener = tokio::net::TcpListener::bind(("0.0.0.0", ports::NETWORK_CHECK)).await?;
+    let listener = tokio::net::TcpListener::bind(("0.0.0.0", ports::NETWORK_CHECK)).await;
+    let listener = listener.map_err(cannot("listen on port", ports::NETWORK_CHECK.to_string()))?;
     let update = |change: &dyn Fn(&mut NodeReport)| {
         report.send_if_modified(|current| {
             let mut next = current.clone();
@@ -48,7 +49,7 @@ pub async fn run() -> anyhow::Result<()> {
         });
     };
     tokio::select! {
-        served = axum::serve(listener, router(report.subscribe())) => served.context("serving the report"),
+        served = axum::serve(listener, router(report.subscribe())) => served.map_err(cannot("serve", "the report")),
         () = cni::keep(|subnet, mtu| update(&|r| (r.pod_network, r.mtu) = (Some(subnet.trunc().to_string()), Some(mtu)))) => Ok(()),
         () = probe(async || ask_service(service).await, |p| update(&|r| set(&mut r.service, p))) => Ok(()),
         () = probe(async || ask_dns(dns, service).await, |p| update(&|r| set(&mut r.dns, p))) => Ok(()),

@@ -9,6 +9,7 @@ use programs::{program, spawn};
 use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_cluster::recovery::Tail;
 use seedling_cluster::wal;
+use seedling_node::Error;
 use seedling_node::etcd::restore::{Member, Order, Site, Step, backup, carry_out};
 use seedling_node::etcd::{JoinArgs, leave_old_cluster};
 use seedling_pki::KeyAlgorithm;
@@ -214,9 +215,9 @@ impl Masters {
     async fn restore_with_kills(&self, n: usize) {
         let member = self.member(n);
         let struck = RefCell::new(vec![]);
-        let strike = |step: Step| {
-            anyhow::ensure!(struck.borrow().contains(&step), "killed");
-            Ok(())
+        let strike = |step: Step| match struck.borrow().contains(&step) {
+            true => Ok(()),
+            false => Err(Error::Seen("killed".into())),
         };
         let (mut patience, mut kills) = (Duration::from_millis(20), 0);
         loop {

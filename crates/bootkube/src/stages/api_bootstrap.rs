@@ -1,8 +1,8 @@
 //! Stage 2: the kinds the cluster's own API will know.
 
-use super::{names, parsed};
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result, ensure};
+use super::{names, parsed, release_manifests};
+use crate::error::{ensure, in_file};
+use crate::{Context, Outcome, Result};
 use seedling_steps::Stage;
 use serde_json::{Value, json};
 
@@ -17,17 +17,18 @@ pub const STAGE: Stage = Stage {
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     for name in crds(c)? {
-        let crd = std::fs::read(c.dir("release-manifests").join(&name))?;
+        let crd = c.read(&format!("release-manifests/{name}"))?;
         c.write(&c.dir("manifests").join(&name), crd, 0o644)?;
     }
-    let mut gate: Value = serde_saphyr::from_str(&c.read("manifests/99_feature-gate.yaml")?)?;
+    const GATE: &str = "manifests/99_feature-gate.yaml";
+    let mut gate: Value = serde_saphyr::from_str(&c.read(GATE)?).map_err(in_file(GATE))?;
     gate["status"]["featureGates"] = json!([{"version": c.release.version, "enabled": [], "disabled": []}]);
     c.manifest("99_feature-gate.yaml", &gate)?;
     Ok(Outcome::Done)
 }
 
 fn crds(c: &Context) -> Result<Vec<String>> {
-    let mut names = names(&c.dir("release-manifests")).context("the release image was not unpacked")?;
+    let mut names = release_manifests(c)?;
     names.retain(|name| name.contains(".crd."));
     Ok(names)
 }

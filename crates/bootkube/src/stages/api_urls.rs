@@ -1,13 +1,15 @@
 //! Stages 14 and 21: does the cluster's name lead to its API? Never fatal: the record keeps what was wrong.
 
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result, ensure};
+use crate::error::ensure;
+use crate::{Context, Error, Outcome, Result};
 use seedling_types::ports;
 
 async fn resolves(host: String) -> Result<()> {
     let found = tokio::net::lookup_host((host.as_str(), ports::API)).await;
-    let addresses = found
-        .with_context(|| format!("{host} does not resolve; check the DNS server that DHCP announces"))?;
+    let addresses = found.map_err(|error| {
+        let what = format!("{host} does not resolve; check the DNS server that DHCP announces");
+        Error::System { what, error }
+    })?;
     tracing::info!("{host} resolves to {:?}", addresses.map(|a| a.ip()).collect::<Vec<_>>());
     Ok(())
 }
@@ -16,7 +18,8 @@ async fn is_ready(host: String) -> Result<()> {
     let url = format!("https://{host}:{}/readyz", ports::API);
     let client = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).build()?;
     let answer = client.get(&url).timeout(std::time::Duration::from_secs(10)).send().await;
-    let status = answer.with_context(|| format!("no answer from {url}; check the load balancer"))?.status();
+    let no_answer = |error| Error::NoAnswer { url: url.clone(), error };
+    let status = answer.map_err(no_answer)?.status();
     ensure!(status.is_success(), "{url} answered {status}");
     Ok(())
 }

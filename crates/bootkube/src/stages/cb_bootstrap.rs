@@ -2,9 +2,9 @@
 
 mod teardown;
 
-use super::mco_bootstrap;
-use crate::{Context, Outcome, apply, leader, quorum};
-use anyhow::{Context as _, Result, ensure};
+use super::{mco_bootstrap, names};
+use crate::error::{cannot, ensure};
+use crate::{Context, Outcome, Result, apply, leader, quorum};
 use kube::Client;
 use seedling_api::{
     Conditions, KubeApiServer, KubeControllerManager, KubeScheduler, Meta, Node, ObjectReference, Pod,
@@ -17,6 +17,7 @@ use seedling_steps::{Condition, Probe, Stage, wait_for, write_atomic_if_changed}
 use seedling_types::names::{NS_CVO, NS_KAS, NS_KCM, NS_SCHEDULER};
 use seedling_types::{paths, ports};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub const STAGE: Stage = Stage {
@@ -100,19 +101,17 @@ fn is_handed_over(c: &Context) -> Result<bool> {
 fn start_control_plane(c: &Context) -> Result<()> {
     println!("Starting temporary bootstrap control plane...");
     let secrets = c.path(paths::BOOTSTRAP_SECRETS);
-    for entry in std::fs::read_dir(c.dir("tls"))? {
-        let path = entry?.path();
-        write_atomic_if_changed(
-            &secrets.join(path.file_name().unwrap_or_default()),
-            std::fs::read(&path)?,
-            0o600,
-        )?;
+    // Left over from a killed run: the same pod, and it goes on running.
+    let copy = |from: PathBuf, to: PathBuf| {
+        let contents = std::fs::read(&from).map_err(cannot("read", &from))?;
+        write_atomic_if_changed(&to, contents, 0o600).map_err(cannot("write", &to))
+    };
+    for name in names(&c.dir("tls"))? {
+        copy(c.dir("tls").join(&name), secrets.join(&name))?;
     }
-    write_atomic_if_changed(&secrets.join("kubeconfig"), std::fs::read(c.loopback_kubeconfig())?, 0o600)?;
+    copy(c.loopback_kubeconfig(), secrets.join("kubeconfig"))?;
     for name in CLIENTS.iter().chain([&API_SERVER]) {
-        let manifest = std::fs::read(c.dir("bootstrap-manifests").join(name))?;
-        // Left over from a killed run: the same pod, and it goes on running.
-        write_atomic_if_changed(&c.path(paths::STATIC_PODS).join(name), manifest, 0o600)?;
+        copy(c.dir("bootstrap-manifests").join(name), c.path(paths::STATIC_PODS).join(name))?;
     }
     Ok(())
 }
@@ -236,7 +235,7 @@ async fn event(client: &Client, name: &str, message: &str) -> Result<()> {
     let about = ObjectReference { namespace: Some("kube-system".into()), ..ObjectReference::default() };
     let metadata = named_in("kube-system", name);
     let event = seedling_api::event(metadata, about, "cluster-bootstrap", "Normal", message);
-    create_if_missing(client, &event).await.with_context(|| format!("event {name}"))?;
+    create_if_missing(client, &event).await?;
     println!("Sending {name} event.");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Stage 4: namespaces for configuration, the inventory, and the trust that outlives the installer's 24-hour signers.
 
 use super::{config_map, namespace, written};
-use crate::{Context, Outcome};
-use anyhow::{Result, ensure};
+use crate::error::ensure;
+use crate::{Context, Outcome, Result};
 use seedling_pki::trust::{self, CLIENT_CA, CSR_SIGNER, KUBELET_SERVING_CA, TO_KUBELET_SIGNER};
 use seedling_pki::{CertKey, KeyAlgorithm, bundle, holds, not_after};
 use seedling_steps::Stage;
@@ -65,7 +65,7 @@ pub async fn check(c: &Context) -> Result<()> {
 fn to_kubelet_signer(c: &Context) -> Result<()> {
     const ROW: trust::Signer = TO_KUBELET_SIGNER;
     let file = format!("tls/{}.crt", ROW.file);
-    if c.read(&file).is_ok() {
+    if c.read_if_there(&file)?.is_some() {
         return Ok(());
     }
     let given = c.read(&format!("tls/{}.crt", ROW.key_file))?;
@@ -80,7 +80,7 @@ fn to_kubelet_signer(c: &Context) -> Result<()> {
 /// Made once; a run that was killed after writing the key keeps it.
 fn csr_signer(c: &Context) -> Result<CertKey> {
     let [cert_file, key_file] = ["crt", "key"].map(|end| format!("tls/{}.{end}", CSR_SIGNER.file));
-    if let (Ok(cert), Ok(key)) = (c.read(&cert_file), c.read(&key_file)) {
+    if let (Some(cert), Some(key)) = (c.read_if_there(&cert_file)?, c.read_if_there(&key_file)?) {
         return Ok(CertKey { cert, key });
     }
     let signer = CSR_SIGNER.make(KeyAlgorithm::default(), OffsetDateTime::now_utc())?;

@@ -1,8 +1,8 @@
 //! Stage 5: the version operator's own objects, and its temporary pod.
 
-use super::{parsed, written};
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result, ensure};
+use super::{parsed, release_manifests, written};
+use crate::error::{ensure, in_file};
+use crate::{Context, Outcome, Result};
 use seedling_components::pod::{host_path, mount};
 use seedling_steps::Stage;
 use seedling_types::names::NS_CVO;
@@ -28,20 +28,15 @@ pub const STAGE: Stage = Stage {
 };
 
 pub async fn run(c: &Context) -> Result<Outcome> {
-    for entry in
-        std::fs::read_dir(c.dir("release-manifests")).context("the release image was not unpacked")?
-    {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for name in release_manifests(c)? {
         if name.starts_with("0000_00_cluster-version-operator_") {
-            let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path)?)
-                .with_context(|| format!("release-manifests/{name}"))?;
-            fill_release_image(&mut object, &c.release.release_image)
-                .with_context(|| format!("release-manifests/{name}"))?;
+            let file = format!("release-manifests/{name}");
+            let mut object: Value = serde_saphyr::from_str(&c.read(&file)?).map_err(in_file(&file))?;
+            fill_release_image(&mut object, &c.release.release_image).map_err(in_file(&file))?;
             c.manifest(&name, &object)?;
         }
     }
-    let kubeconfig = std::fs::read(c.loopback_kubeconfig())?;
+    let kubeconfig = c.read("auth/kubeconfig-loopback")?;
     c.write(&c.path(paths::KUBELET_BOOTSTRAP_KUBECONFIG), kubeconfig, 0o600)?;
     let pod = json!({
         "apiVersion": "v1",

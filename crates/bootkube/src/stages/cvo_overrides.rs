@@ -1,7 +1,7 @@
 //! Stage 18: the version operator may manage again what the installer had reserved while it created it.
 
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result, ensure};
+use crate::error::{ensure, in_file};
+use crate::{Context, Error, Outcome, Result};
 use kube::api::{Api, Patch, PatchParams};
 use seedling_api::ClusterVersion;
 use seedling_steps::{Condition, Probe, Stage, wait_for};
@@ -19,7 +19,7 @@ pub const STAGE: Stage = Stage {
 };
 
 fn patch(c: &Context) -> Result<Value> {
-    serde_json::from_str(&c.read("original_cvo_overrides.patch")?).context("the patch")
+    serde_json::from_str(&c.read("original_cvo_overrides.patch")?).map_err(in_file("the patch"))
 }
 
 fn condition(c: &Context, what: &str) -> Condition {
@@ -53,7 +53,7 @@ pub async fn check(c: &Context) -> Result<()> {
             Err(e) => Probe::Unmet(e.to_string()),
         }
     });
-    let version = version.await?.context("there is no ClusterVersion version")?;
+    let version = version.await?.ok_or_else(|| Error::Seen("there is no ClusterVersion version".into()))?;
     let has = version.spec.and_then(|spec| spec.overrides).map_or(0, |overrides| overrides.len());
     let wanted = patch(c)?["spec"]["overrides"].as_array().map_or(0, Vec::len);
     ensure!(has == wanted, "it has {has} overrides instead of {wanted}");

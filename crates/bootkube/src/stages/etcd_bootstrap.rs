@@ -1,8 +1,8 @@
 //! Stage 6: etcd's certificates for the whole inventory, and the first member, which starts at once.
 
 use super::{config_map, namespace, parsed, secret, tls_secret, written};
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result, ensure};
+use crate::error::{ensure, in_file};
+use crate::{Context, Outcome, Result};
 use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_pki::trust::{Cluster, ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER};
 use seedling_pki::{CertKey, KeyAlgorithm};
@@ -101,12 +101,12 @@ impl Certificates {
     /// A run that was killed half-way goes on with the signer it already gave away.
     fn load_or_make(c: &Context) -> Result<Self> {
         let now = OffsetDateTime::now_utc();
-        let state = c.dir("tls/etcd-signer.json");
-        let signer = match std::fs::read(&state) {
-            Ok(bytes) => serde_json::from_slice(&bytes).context("tls/etcd-signer.json")?,
-            Err(_) => {
+        const STATE: &str = "tls/etcd-signer.json";
+        let signer = match c.read_if_there(STATE)? {
+            Some(text) => serde_json::from_str(&text).map_err(in_file(STATE))?,
+            None => {
                 let signer = ETCD_SIGNER.make(KeyAlgorithm::default(), now)?;
-                c.write(&state, serde_json::to_vec(&signer)?, 0o600)?;
+                c.write(&c.dir(STATE), serde_json::to_vec(&signer)?, 0o600)?;
                 signer
             }
         };

@@ -1,8 +1,8 @@
 //! Stage 7: the temporary API server, and the signers from which the masters' certificates will be made.
 
 use super::{config_map, namespace, parsed, secret, signer_secrets, written};
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result, ensure};
+use crate::error::{ensure, in_file};
+use crate::{Context, Outcome, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_components::kube_apiserver::encryption::{self, Keys};
 use seedling_components::{Place, kube_apiserver, pod::to_yaml};
@@ -78,8 +78,8 @@ pub async fn check(c: &Context) -> Result<()> {
 /// With which Secrets are encrypted in etcd; made once: what was written with it must stay readable.
 fn encryption_keys(c: &Context) -> Result<Keys> {
     const NAME: &str = "tls/kube-apiserver-encryption-keys.json";
-    if let Ok(text) = c.read(NAME) {
-        return serde_json::from_str(&text).context(NAME);
+    if let Some(text) = c.read_if_there(NAME)? {
+        return serde_json::from_str(&text).map_err(in_file(NAME));
     }
     let keys = Keys::first(STANDARD.encode(random_key()), OffsetDateTime::now_utc().unix_timestamp());
     c.write(&c.dir(NAME), serde_json::to_string(&keys)?, 0o600)?;
@@ -100,11 +100,12 @@ fn kubelet_access() -> Value {
 /// The key that signs tokens of pods: the user's if one came with the assets, else made here, once.
 fn bound_key(c: &Context) -> Result<(String, String)> {
     const NAME: &str = "tls/bound-service-account-signing-key";
-    if let (Ok(key), Ok(public)) = (c.read(&format!("{NAME}.key")), c.read(&format!("{NAME}.pub"))) {
+    let [key_file, public_file] = ["key", "pub"].map(|end| format!("{NAME}.{end}"));
+    if let (Some(key), Some(public)) = (c.read_if_there(&key_file)?, c.read_if_there(&public_file)?) {
         return Ok((key, public));
     }
     let pair = seedling_pki::rsa_keypair()?;
-    c.write(&c.dir(&format!("{NAME}.key")), &pair.key, 0o600)?;
-    c.write(&c.dir(&format!("{NAME}.pub")), &pair.public, 0o600)?;
+    c.write(&c.dir(&key_file), &pair.key, 0o600)?;
+    c.write(&c.dir(&public_file), &pair.public, 0o600)?;
     Ok((pair.key, pair.public))
 }

@@ -1,8 +1,7 @@
 //! Stage 8: the temporary controllers; they sign kubelets' certificates and give nodes their pod networks.
 
 use super::{namespace, secret, signer_secrets, written};
-use crate::{Context, Outcome, settings};
-use anyhow::Result;
+use crate::{Context, Outcome, Result, settings};
 use seedling_components::{Place, kube_controller_manager};
 use seedling_steps::Stage;
 use seedling_types::names::{NS_CONFIG, NS_KCM, NS_KCM_OPERATOR};

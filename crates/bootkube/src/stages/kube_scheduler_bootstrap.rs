@@ -1,8 +1,7 @@
 //! Stage 9: the temporary scheduler, which places the first operators on the masters.
 
 use super::{namespace, written};
-use crate::{Context, Outcome};
-use anyhow::Result;
+use crate::{Context, Outcome, Result};
 use seedling_components::{Place, kube_scheduler};
 use seedling_steps::Stage;
 use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};

@@ -1,8 +1,8 @@
 //! Stage 13: what a master is made of, and the server that hands it out.
 
-use super::written;
-use crate::{Context, Outcome};
-use anyhow::{Context as _, Result};
+use super::{names, written};
+use crate::error::in_file;
+use crate::{Context, Outcome, Result};
 use seedling_components::machine_config::{
     AUDIT_DIR, Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
 };
@@ -50,9 +50,9 @@ const NO_PROGRESS: Duration = Duration::from_secs(1200);
 pub async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering MCO manifests...");
     let mut texts = Vec::new();
-    for entry in std::fs::read_dir(c.dir("openshift"))? {
-        let path = entry?.path();
-        texts.push((path.display().to_string(), std::fs::read_to_string(&path)?));
+    for name in names(&c.dir("openshift"))? {
+        let file = format!("openshift/{name}");
+        texts.push((c.dir(&file).display().to_string(), c.read(&file)?));
     }
     let (root_ca, kube_ca) =
         (c.read("tls/root-ca.crt")?, c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")?);
@@ -75,7 +75,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
         c.write(&c.dir("manifests").join(name), contents, 0o600)?;
     }
     let admission: Admission =
-        serde_json::from_str(&c.read("node-tokens.json")?).context("node-tokens.json")?;
+        serde_json::from_str(&c.read("node-tokens.json")?).map_err(in_file("node-tokens.json"))?;
     c.write(&c.path(paths::MCS_NODE_TOKENS), serde_json::to_string(&admission)?, 0o600)?;
     c.manifest("machine-config-node-tokens.yaml", &node_tokens(&admission)?)?;
     c.write(&c.path("/etc/mcs/kubeconfig"), c.read("auth/kubeconfig-kubelet")?, 0o600)?;

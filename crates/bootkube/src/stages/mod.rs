@@ -17,12 +17,13 @@ pub mod stop_machine_config_server;
 pub mod wait_for_ceo;
 pub mod wait_for_etcd;
 
-use crate::Context;
-use anyhow::{Context as _, Result, ensure};
+use crate::error::{cannot, ensure, in_file};
+use crate::{Context, Error, Result};
 use seedling_pki::{CertKey, trust};
 use seedling_steps::{Stage, fits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fs::DirEntry;
 use std::path::Path;
 
 /// The check of a stage that renders: what it declares is there. A file that is named can be parsed, a pattern has a file.
@@ -42,19 +43,24 @@ fn written(c: &Context, stage: &Stage) -> Result<()> {
 
 /// A file that is not empty and, by its name, YAML or JSON.
 fn parsed(path: &Path) -> Result<Value> {
-    let shown = || path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(shown)?;
+    let text = std::fs::read_to_string(path).map_err(cannot("read", path))?;
     ensure!(!text.is_empty(), "{} is empty", path.display());
     match path.extension().and_then(|end| end.to_str()) {
-        Some("yaml" | "yml") => serde_saphyr::from_str(&text).with_context(shown),
-        Some("json") => serde_json::from_str(&text).with_context(shown),
+        Some("yaml" | "yml") => serde_saphyr::from_str(&text).map_err(in_file(path.display())),
+        Some("json") => serde_json::from_str(&text).map_err(in_file(path.display())),
         _ => Ok(Value::String(text)),
     }
 }
 
 fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    let entries = std::fs::read_dir(folder).map_err(cannot("list", folder))?;
+    let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).map_err(cannot("list", folder))).collect()
+}
+
+/// Names of what release-image.service unpacks before bootkube starts.
+fn release_manifests(c: &Context) -> Result<Vec<String>> {
+    names(&c.dir("release-manifests")).map_err(|error| Error::NotUnpacked(Box::new(error)))
 }
 
 fn namespace(name: &str) -> Value {

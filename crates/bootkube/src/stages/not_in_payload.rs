@@ -3,8 +3,8 @@
 macro_rules! not_in_payload {
     ($module:ident, $name:literal, $component:literal, $why:literal) => {
         pub mod $module {
-            use crate::{Context, Outcome};
-            use anyhow::{Result, ensure};
+            use crate::error::ensure;
+            use crate::{Context, Outcome, Result};
             use seedling_steps::Stage;
 
             pub const STAGE: Stage = Stage {

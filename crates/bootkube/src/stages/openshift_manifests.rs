@@ -1,8 +1,8 @@
 //! Stage 1: the installer's second folder joins the first.
 
 use super::names;
-use crate::{Context, Outcome};
-use anyhow::{Result, ensure};
+use crate::error::ensure;
+use crate::{Context, Outcome, Result};
 use seedling_steps::Stage;
 
 pub const STAGE: Stage = Stage {
@@ -16,15 +16,16 @@ pub const STAGE: Stage = Stage {
 
 pub async fn run(c: &Context) -> Result<Outcome> {
     for name in names(&c.dir("openshift"))? {
-        c.write(&c.dir("manifests").join(&name), std::fs::read(c.dir("openshift").join(&name))?, 0o600)?;
+        c.write(&c.dir("manifests").join(&name), c.read(&format!("openshift/{name}"))?, 0o600)?;
     }
     Ok(Outcome::Done)
 }
 
 pub async fn check(c: &Context) -> Result<()> {
     for name in names(&c.dir("openshift"))? {
-        let copy = std::fs::read(c.dir("manifests").join(&name)).ok();
-        ensure!(copy == Some(std::fs::read(c.dir("openshift").join(&name))?), "manifests/{name} is no copy");
+        let [copy, given] =
+            ["manifests", "openshift"].map(|folder| c.read_if_there(&format!("{folder}/{name}")));
+        ensure!(copy? == given?, "manifests/{name} is no copy");
     }
     Ok(())
 }

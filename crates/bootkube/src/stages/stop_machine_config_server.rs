@@ -1,10 +1,9 @@
 //! Stage 19: the masters serve machine configs now.
 
-use crate::{Context, Outcome};
-use anyhow::{Result, ensure};
+use crate::error::ensure;
+use crate::{Context, Outcome, Result};
 use seedling_steps::Stage;
 use seedling_types::paths;
-use std::path::PathBuf;
 
 pub const STAGE: Stage = Stage {
     name: "stop-machine-config-server",
@@ -15,18 +14,14 @@ pub const STAGE: Stage = Stage {
     check: "the manifest is gone",
 };
 
-fn manifest(c: &Context) -> PathBuf {
-    c.path(paths::STATIC_PODS).join("machineconfigoperator-bootstrap-pod.yaml")
-}
+const POD: &str = "machineconfigoperator-bootstrap-pod.yaml";
 
 pub async fn run(c: &Context) -> Result<Outcome> {
-    match std::fs::remove_file(manifest(c)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(Outcome::Done),
-    }
+    c.remove_pod(POD).map(|()| Outcome::Done)
 }
 
 pub async fn check(c: &Context) -> Result<()> {
-    ensure!(!manifest(c).exists(), "{} is still there", manifest(c).display());
+    let manifest = c.path(paths::STATIC_PODS).join(POD);
+    ensure!(!manifest.exists(), "{} is still there", manifest.display());
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Stage 20: this node's etcd member may only go when the masters' members carry the cluster.
 
-use crate::{Context, Outcome};
-use anyhow::Result;
+use crate::{Context, Outcome, Result};
 use seedling_api::{Conditions, Etcd};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Stage 16: etcd answers before an API server is started on it.
 
 use super::{etcd_bootstrap, parsed};
-use crate::{Context, Outcome, quorum};
-use anyhow::{Result, ensure};
+use crate::error::ensure;
+use crate::{Context, Outcome, Result, quorum};
 use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_components::etcd::BOOTSTRAP_RESOURCES;

@@ -71,7 +71,7 @@ async fn backup(args: &BackupArgs) -> Result<()> {
 async fn restore(args: &RestoreArgs) -> Result<()> {
     let agreed = |question: &str| {
         eprintln!("{question}");
-        Ok(args.yes || asked()?)
+        anyhow::Ok(args.yes || asked()?)
     };
     if restore::restore(args.snapshot.as_deref(), agreed, &|text| eprintln!("{text}")).await? {
         println!(

@@ -125,13 +125,13 @@ pub async fn run(command: NodeCommand) -> Result<()> {
     let minutes = std::env::var(seedling_steps::NO_PROGRESS_VARIABLE).ok().and_then(|m| m.parse().ok());
     minutes.into_iter().for_each(seedling_steps::configure_no_progress);
     match command {
-        NodeCommand::Bootkube { accept_loss: None } => seedling_bootkube::run(Path::new(ROOT)).await,
+        NodeCommand::Bootkube { accept_loss: None } => Ok(seedling_bootkube::run(Path::new(ROOT)).await?),
         NodeCommand::Bootkube { accept_loss: Some(shown) } => {
-            seedling_bootkube::accept_loss(Path::new(ROOT), &shown)
+            Ok(seedling_bootkube::accept_loss(Path::new(ROOT), &shown)?)
         }
-        NodeCommand::ReleaseImage => seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await,
-        NodeCommand::ReportProgress => seedling_bootkube::report_progress(Path::new(ROOT)).await,
-        NodeCommand::ApproveCsr => approve_csr::run().await,
+        NodeCommand::ReleaseImage => Ok(seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await?),
+        NodeCommand::ReportProgress => Ok(seedling_bootkube::report_progress(Path::new(ROOT)).await?),
+        NodeCommand::ApproveCsr => Ok(approve_csr::run().await?),
         NodeCommand::Installer(a) => {
             let client = seedling_cluster::connect(None).await?;
             let args = installer::InstallerArgs {
@@ -144,17 +144,17 @@ pub async fn run(command: NodeCommand) -> Result<()> {
                 node_name: a.node_name,
                 node_ip: a.node_ip,
             };
-            installer::install(&client, &args).await
+            Ok(installer::install(&client, &args).await?)
         }
         NodeCommand::EtcdJoin(a) => {
             let EtcdJoinArgs { name, address, peers, resources, out, command } = a;
-            etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await
+            Ok(etcd::join(&etcd::JoinArgs { name, address, peers, resources, out, command }).await?)
         }
-        NodeCommand::EtcdStart { command } => seedling_bootkube::start_etcd(Path::new(ROOT), &command),
-        NodeCommand::EtcdWait { resources, command } => etcd::wait_for_voter(&resources, &command).await,
-        NodeCommand::FirstBoot { helper } => first_boot::run(&helper).await,
-        NodeCommand::KubeletJoin { node } => kubelet_join::join(Path::new(ROOT), &node).await,
-        NodeCommand::KubeletRecover => recover::node::ask(Path::new(ROOT)).await.map(drop),
+        NodeCommand::EtcdStart { command } => Ok(seedling_bootkube::start_etcd(Path::new(ROOT), &command)?),
+        NodeCommand::EtcdWait { resources, command } => Ok(etcd::wait_for_voter(&resources, &command).await?),
+        NodeCommand::FirstBoot { helper } => Ok(first_boot::run(&helper).await?),
+        NodeCommand::KubeletJoin { node } => Ok(kubelet_join::join(Path::new(ROOT), &node).await?),
+        NodeCommand::KubeletRecover => Ok(recover::node::ask(Path::new(ROOT)).await.map(drop)?),
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             Ok(seedling_machine_config_server::serve_bootstrap().await?)
         }

@@ -2,12 +2,13 @@
 //! And in the API server's: wait until the member beside it may vote, then become the API server.
 
 use super::restore;
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, ensure, read, read_if_there, write};
+use crate::{Error, Result};
 use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
 use seedling_cluster::recovery::{Answer, was_given_up, was_removed};
 use seedling_cluster::wal;
 use seedling_components::{Place, etcd, pod::to_yaml};
-use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for};
 use seedling_types::{paths, ports};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -53,23 +54,23 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
         let mut first = config(&members);
         // Nobody may take it for a member that stays.
         first["listen-client-urls"] = format!("https://127.0.0.1:{}", ports::ETCD_CLIENT).into();
-        write_atomic(&args.out, to_yaml(&first), 0o600)?;
+        write(&args.out, to_yaml(&first))?;
         journal.step("data", receive_data(args)).await?;
     }
     // A member that ran before knows the others from its own data.
     let last = config(&[(args.name.clone(), args.address)]);
-    write_atomic(&args.out, to_yaml(&last), 0o600)?;
-    journal.finished(&Ok::<_, anyhow::Error>(()));
+    write(&args.out, to_yaml(&last))?;
+    journal.finished(&Ok::<_, Error>(()));
     become_program(&args.command)
 }
 
 /// Data of a member that is one no more, or of a cluster that was given up, is moved aside.
 pub async fn leave_old_cluster(args: &JoinArgs, data: &Path, journal: &Journal) -> Result<()> {
     let data = Data(data.into());
-    let Some(id) = data.member() else { return Ok(()) };
+    let Some(id) = data.member()? else { return Ok(()) };
     let answers = ask_everybody(args, &peer_tls(&args.resources, &args.name)?).await;
     let given_up = data.cluster().is_some_and(|cluster| was_given_up(cluster, &answers));
-    if given_up || was_removed(id, &data.known_voters(), &answers) {
+    if given_up || was_removed(id, &data.known_voters()?, &answers) {
         let why =
             if given_up { "its cluster was given up and restored without it" } else { "it was removed" };
         tracing::warn!("member {id:x}: {why}; its data is moved aside, and it joins anew");
@@ -86,7 +87,7 @@ async fn carry_out_order(args: &JoinArgs, journal: &Journal) -> Result<()> {
         site: restore::Site(paths::ETCD_DATA.into()),
         name: args.name.clone(),
         peer_url: etcd::peer_url(args.address),
-        etcd: args.command.first().context("nothing to start")?.into(),
+        etcd: args.command.first().ok_or_else(|| Error::Seen("nothing to start".into()))?.into(),
         journal: journal.clone(),
     };
     let others = async || restore::who_answers(args.peers.iter().filter(|(_, a)| *a != args.address)).await;
@@ -104,55 +105,55 @@ impl Data {
     fn id_file(&self) -> PathBuf {
         self.0.join("member-id")
     }
-    fn member(&self) -> Option<u64> {
-        let id = std::fs::read_to_string(self.id_file()).ok()?;
-        u64::from_str_radix(&id, 16).ok().filter(|_| self.is_there())
+    fn member(&self) -> Result<Option<u64>> {
+        let id = read_if_there(&self.id_file())?.and_then(|id| u64::from_str_radix(&id, 16).ok());
+        Ok(id.filter(|_| self.is_there()))
     }
     fn belongs_to(&self, id: u64) -> Result<()> {
-        Ok(write_atomic(&self.id_file(), format!("{id:x}"), 0o600)?)
+        write(&self.id_file(), format!("{id:x}"))
     }
     fn voters_file(&self) -> PathBuf {
         self.0.join("voters")
     }
     /// Who voted when this member was last on a list.
-    fn known_voters(&self) -> BTreeSet<u64> {
-        ids(&std::fs::read_to_string(self.voters_file()).unwrap_or_default())
+    fn known_voters(&self) -> Result<BTreeSet<u64>> {
+        Ok(ids(&read_if_there(&self.voters_file())?.unwrap_or_default()))
     }
     fn given_up_file(&self) -> PathBuf {
         self.0.join("given-up")
     }
     /// Clusters that its own stands for since it was restored.
-    pub(super) fn given_up(&self) -> BTreeSet<u64> {
-        ids(&std::fs::read_to_string(self.given_up_file()).unwrap_or_default())
+    pub(super) fn given_up(&self) -> Result<BTreeSet<u64>> {
+        Ok(ids(&read_if_there(&self.given_up_file())?.unwrap_or_default()))
     }
     fn knows(&self, answer: &Answer) -> Result<()> {
         let text = |ids: Vec<u64>| ids.iter().map(|id| format!("{id:x}")).collect::<Vec<_>>().join(" ");
         let voters = answer.members.iter().filter(|m| !m.learner).map(|m| m.id).collect();
-        write_atomic(&self.voters_file(), text(voters), 0o600)?;
-        Ok(write_atomic(&self.given_up_file(), text(answer.given_up.iter().copied().collect()), 0o600)?)
+        write(&self.voters_file(), text(voters))?;
+        write(&self.given_up_file(), text(answer.given_up.iter().copied().collect()))
     }
     fn cluster(&self) -> Option<u64> {
         wal::read_owner(&self.0.join("member/wal")).ok().map(|owner| owner.cluster)
     }
     /// Other data is about to take the place of what was there.
     pub(super) fn changes_owner(&self, id: u64) -> Result<()> {
-        gone(std::fs::remove_file(self.voters_file())).context("cannot forget the voters")?;
+        gone(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
         self.belongs_to(id)
     }
     /// Killed on the way, it is called again: the id goes last.
     fn move_aside(&self) -> Result<()> {
-        move_aside(&self.0.join("member")).context("cannot move old data aside")?;
+        move_aside(&self.0.join("member")).map_err(cannot("move aside", "old data"))?;
         self.forget_owner()
     }
     /// Without a log it never agreed to anything, and is not worth the place of data that did.
     fn remove_unfinished(&self) -> Result<()> {
-        anyhow::ensure!(!self.is_there(), "there is a log");
-        gone(std::fs::remove_dir_all(self.0.join("member"))).context("cannot remove unfinished data")?;
+        ensure!(!self.is_there(), "there is a log");
+        gone(std::fs::remove_dir_all(self.0.join("member"))).map_err(cannot("remove", "unfinished data"))?;
         self.forget_owner()
     }
     fn forget_owner(&self) -> Result<()> {
-        gone(std::fs::remove_file(self.voters_file())).context("cannot forget the voters")?;
-        gone(std::fs::remove_file(self.id_file())).context("cannot forget whose data it was")
+        gone(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
+        gone(std::fs::remove_file(self.id_file())).map_err(cannot("forget", "whose data it was"))
     }
 }
 
@@ -187,7 +188,8 @@ async fn ask_everybody(args: &JoinArgs, tls: &EtcdTls) -> Vec<Answer> {
 /// seconds for an answer that has come already. So its first run ends when it has the data; the second is ready at once.
 async fn receive_data(args: &JoinArgs) -> Result<()> {
     let Some((program, flags)) = args.command.split_first() else { return Ok(()) };
-    let mut child = tokio::process::Command::new(program).args(flags).kill_on_drop(true).spawn()?;
+    let child = tokio::process::Command::new(program).args(flags).kill_on_drop(true).spawn();
+    let mut child = child.map_err(cannot("start", program))?;
     let http = reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).build()?;
     let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
     let condition = Condition::new(
@@ -207,14 +209,18 @@ async fn receive_data(args: &JoinArgs) -> Result<()> {
         }
     });
     tokio::select! {
-        ended = child.wait() => anyhow::bail!("{program} ended before it had the leader's data: {}", ended?),
+        ended = child.wait() => {
+            let how = ended.map_err(cannot("wait for", program))?;
+            return Err(Error::Seen(format!("{program} ended before it had the leader's data: {how}")));
+        }
         received = received => received?,
     }
     if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM)?;
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM)
+            .map_err(cannot("end", program))?;
     }
     if tokio::time::timeout(Duration::from_secs(2), child.wait()).await.is_err() {
-        child.kill().await?;
+        child.kill().await.map_err(cannot("kill", program))?;
     }
     Ok(())
 }
@@ -222,8 +228,7 @@ async fn receive_data(args: &JoinArgs) -> Result<()> {
 /// This process goes on as that program, with its number and its parent: the runtime sees one process.
 fn become_program(command: &[String]) -> Result<()> {
     let Some((program, args)) = command.split_first() else { return Ok(()) };
-    let error = std::process::Command::new(program).args(args).exec();
-    Err(error).with_context(|| format!("cannot start {program}"))
+    Err(cannot("start", program)(std::process::Command::new(program).args(args).exec()))
 }
 
 pub(super) fn peer_tls(resources: &Path, name: &str) -> Result<EtcdTls> {
@@ -257,14 +262,14 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
                 // What it agreed to went with its data: as the same member it could vote against that.
                 seen = match etcd.say_lost(me.id, &args.name).await {
                     Ok(()) => format!("member {:x} has lost its data and is to be replaced", me.id),
-                    Err(e) => format!("{e:#}"),
+                    Err(e) => e.to_string(),
                 };
                 break;
             }
             match turn(&mut etcd, &peer_http, args.address).await {
                 Ok(None) => return Probe::Met((me.id, addresses)),
                 Ok(Some(other)) => seen = format!("{other} starts"),
-                Err(e) => seen = format!("{e:#}"),
+                Err(e) => seen = e.to_string(),
             }
             break;
         }
@@ -343,11 +348,8 @@ fn this_node() -> String {
 
 /// `pair`: path of certificate and key without their endings.
 fn tls(ca: &Path, pair: &Path) -> Result<EtcdTls> {
-    let read = |path: PathBuf| {
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
-    };
     let with = |ending: &str| PathBuf::from(format!("{}.{ending}", pair.display()));
-    Ok(EtcdTls { ca: read(ca.into())?, cert: read(with("crt"))?, key: read(with("key"))? })
+    Ok(EtcdTls { ca: read(ca)?, cert: read(&with("crt"))?, key: read(&with("key"))? })
 }
 
 fn address_of(url: &str) -> Option<Ipv4Addr> {
@@ -366,18 +368,20 @@ mod tests {
         data.remove_unfinished().unwrap();
         data.belongs_to(0xabc).unwrap();
         std::fs::create_dir_all(dir.path().join("member/snap")).unwrap();
-        assert!(!data.is_there() && data.member().is_none());
+        assert!(!data.is_there() && data.member().unwrap().is_none());
         std::fs::create_dir_all(dir.path().join("member/wal")).unwrap();
-        assert_eq!(data.member(), Some(0xabc));
+        assert_eq!(data.member().unwrap(), Some(0xabc));
         assert!(data.remove_unfinished().is_err());
         let member =
             |id, learner| Member { id, name: String::new(), peer_urls: vec![], client_urls: vec![], learner };
         let members = vec![member(1, false), member(0xabc, true)];
         data.knows(&Answer { from: 1, cluster: 8, members, given_up: [7].into() }).unwrap();
-        assert_eq!((data.known_voters(), data.given_up()), (BTreeSet::from([1]), BTreeSet::from([7])));
+        assert_eq!(data.known_voters().unwrap(), BTreeSet::from([1]));
+        assert_eq!(data.given_up().unwrap(), BTreeSet::from([7]));
         std::fs::write(dir.path().join("member/snap/db"), "acknowledged").unwrap();
         data.move_aside().unwrap();
-        assert!(!data.is_there() && data.member().is_none() && data.known_voters().is_empty());
+        assert!(!data.is_there() && data.member().unwrap().is_none());
+        assert!(data.known_voters().unwrap().is_empty());
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
         let left: Vec<_> = left.into_iter().filter(|path| path.is_dir()).collect();
         assert_eq!(left.len(), 1, "{left:?}");

@@ -6,7 +6,8 @@
 
 use super::node::{Answer, PATH, Question};
 use super::run;
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, ensure, of_operators};
+use crate::{Error, Result};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -40,7 +41,8 @@ pub async fn open(
     serving: CertKey,
     inventory: Inventory,
 ) -> Result<impl Future<Output = Result<()>>> {
-    let tls = RustlsConfig::from_pem(serving.cert.into_bytes(), serving.key.into_bytes()).await?;
+    let tls = RustlsConfig::from_pem(serving.cert.into_bytes(), serving.key.into_bytes()).await;
+    let tls = tls.map_err(cannot("serve with", "the certificate of api-int"))?;
     let know_caller = KnowCaller::silent(watch::channel(inventory.clone()).1);
     let door = Door { inventory, signer };
     let app = Router::new()
@@ -48,8 +50,11 @@ pub async fn open(
         .route(PATH, post(answer))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Arc::new(door));
-    let server = axum_server::from_tcp_rustls(listen().await?, tls)?.map(|tls| tls.acceptor(know_caller));
-    Ok(async move { Ok(server.serve(app.into_make_service()).await?) })
+    let port = ports::MCS.to_string();
+    let server =
+        axum_server::from_tcp_rustls(listen().await?, tls).map_err(cannot("listen on port", &port))?;
+    let served = server.map(|tls| tls.acceptor(know_caller)).serve(app.into_make_service());
+    Ok(async move { served.await.map_err(cannot("serve on port", port)) })
 }
 
 async fn listen() -> Result<TcpListener> {
@@ -63,11 +68,11 @@ async fn listen() -> Result<TcpListener> {
         Ok(listener) => Probe::Met(listener),
         Err(e) => {
             let stopped = stop_machine_config_server().await;
-            Probe::Unmet(format!("{e}{}", stopped.err().map(|e| format!("; {e:#}")).unwrap_or_default()))
+            Probe::Unmet(format!("{e}{}", stopped.err().map(|e| format!("; {e}")).unwrap_or_default()))
         }
     });
     let listener = listener.await?;
-    listener.set_nonblocking(true)?;
+    listener.set_nonblocking(true).map_err(cannot("listen on port", ports::MCS.to_string()))?;
     Ok(listener)
 }
 
@@ -93,7 +98,7 @@ async fn answer(
             Ok(Json(Answer { certificate }))
         }
         Err(e) => {
-            tracing::warn!("a request from {from} is refused: {e:#}");
+            tracing::warn!("a request from {from} is refused: {e}");
             Err(StatusCode::FORBIDDEN)
         }
     }
@@ -102,10 +107,11 @@ async fn answer(
 impl Door {
     fn judge(&self, from: Option<IpAddr>, asked: &Question, now: OffsetDateTime) -> Result<(String, String)> {
         let node = proven_node(&asked.certificate, &asked.request, &self.signer.authorities)?;
-        let host = self.inventory.by_name(&node);
-        let host = host.with_context(|| format!("{node} is no machine of this cluster any more"))?;
-        anyhow::ensure!(from == Some(host.address.into()), "{node} is at {}", host.address);
-        let certificate = self.signer.issue(&node, &asked.request, now)?;
+        let Some(host) = self.inventory.by_name(&node) else {
+            return Err(Error::Seen(format!("{node} is no machine of this cluster any more")));
+        };
+        ensure!(from == Some(host.address.into()), "{node} is at {}", host.address);
+        let certificate = self.signer.issue(&node, &asked.request, now).map_err(of_operators)?;
         Ok((node, certificate))
     }
 }

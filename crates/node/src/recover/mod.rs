@@ -12,8 +12,9 @@
 mod door;
 pub mod node;
 
+use crate::error::{cannot, of_operators};
 use crate::installer::{InstallerArgs, install};
-use anyhow::{Context as _, Result};
+use crate::{Error, Result};
 use kube::Client;
 use seedling_api::{Conditions, Lease, Meta, Node};
 use seedling_cluster::{inventory, list};
@@ -46,14 +47,16 @@ pub async fn recover(
     );
     until_it_answers(&whenever, &answers).await?;
     let inventory = inventory::wait(&whenever).await;
-    let host = inventory.by_name(node);
-    let host = host
-        .with_context(|| format!("{node} is no machine of this cluster; run this on one of its masters"))?;
+    let Some(host) = inventory.by_name(node) else {
+        let why = format!("{node} is no machine of this cluster; run this on one of its masters");
+        return Err(Error::Seen(why));
+    };
 
     let told = |signer: &str| say(&format!("signer {signer} had ended; there is a new one"));
-    replace_ended_signers(&whenever, told).await?;
+    replace_ended_signers(&whenever, told).await.map_err(of_operators)?;
     for operand in &OPERANDS {
-        let (names, made) = (&operand.names, operand.make_revision(&whenever).await?);
+        let names = &operand.names;
+        let made = operand.make_revision(&whenever).await.map_err(of_operators)?;
         let args = InstallerArgs {
             namespace: names.namespace.into(),
             pod: names.pod_configmap.into(),
@@ -81,7 +84,7 @@ pub async fn recover(
     until_it_answers(&strict, &serves).await?;
     say("the API is served with a certificate that is good");
 
-    let (signer, serving) = KubeletSigner::load(&strict).await?;
+    let (signer, serving) = KubeletSigner::load(&strict).await.map_err(of_operators)?;
     let door = door::open(signer.clone(), serving, inventory.clone()).await?;
     let others = Condition::new(
         "the other nodes to be Ready",
@@ -91,7 +94,7 @@ pub async fn recover(
     let before = heartbeats(&strict).await?;
     let back = wait_for(&others, POLL, async || match look(&strict).await {
         Ok((nodes, now)) => missing(&nodes, node, &before, &now),
-        Err(e) => Probe::Unmet(format!("{e:#}")),
+        Err(e) => Probe::Unmet(e.to_string()),
     });
     tokio::select! {
         ended = door => ended?,
@@ -127,9 +130,11 @@ pub(crate) async fn restart_pods(node: &str, pods: &[&str]) -> Result<()> {
 
 async fn run(program: &str, args: &[&str]) -> Result<String> {
     let output = tokio::process::Command::new(program).args(args).output().await;
-    let output = output.with_context(|| format!("cannot run {program}"))?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "{program} {}: {}", args.join(" "), complaint.trim());
+    let output = output.map_err(cannot("run", program))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        return Err(Error::Program { program: format!("{program} {}", args.join(" ")), complaint });
+    }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -159,7 +164,8 @@ fn missing(nodes: &[Node], this: &str, before: &Heartbeats, now: &Heartbeats) ->
 async fn renew_own(signer: &KubeletSigner, node: &str, root: &Path) -> Result<()> {
     let Some(old) = node::ended(root)? else { return Ok(()) };
     let (request, _) = node_request(node, node::key_of(&old)?)?;
-    node::keep(root, &signer.issue(node, &request, OffsetDateTime::now_utc())?, &old)?;
+    let issued = signer.issue(node, &request, OffsetDateTime::now_utc()).map_err(of_operators)?;
+    node::keep(root, &issued, &old)?;
     run("systemctl", &["restart", "kubelet.service"]).await.map(drop)
 }
 

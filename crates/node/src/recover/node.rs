@@ -2,8 +2,9 @@
 //! somebody recovers the cluster.
 
 use super::run;
+use crate::error::{in_file, read_if_there};
 use crate::kubelet_join::{CURRENT, below, keep_pair};
-use anyhow::{Context as _, Result, bail};
+use crate::{Error, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::Kubeconfig;
 use seedling_pki::{node_request, not_after};
@@ -43,15 +44,15 @@ pub async fn ask(root: &Path) -> Result<bool> {
 }
 
 async fn ask_until_answered(root: &Path, old: &str) -> Result<()> {
-    let kubeconfig = Kubeconfig::read_from(below(root, paths::KUBELET_KUBECONFIG))?;
-    let cluster = kubeconfig
-        .clusters
-        .first()
-        .and_then(|c| c.cluster.as_ref())
-        .context("no cluster in the kubeconfig")?;
+    let path = below(root, paths::KUBELET_KUBECONFIG);
+    let kubeconfig = Kubeconfig::read_from(&path).map_err(in_file(path.display()))?;
+    let lacks = |what: &str| Error::Seen(format!("no {what} in the kubeconfig"));
+    let cluster = kubeconfig.clusters.first().and_then(|c| c.cluster.as_ref());
+    let cluster = cluster.ok_or_else(|| lacks("cluster"))?;
     let host = cluster.server.as_deref().and_then(|s| s.strip_prefix("https://")?.split(':').next());
-    let url = format!("https://{}:{}{PATH}", host.context("no server in the kubeconfig")?, ports::MCS);
-    let ca = BASE64_STANDARD.decode(cluster.certificate_authority_data.as_deref().unwrap_or_default())?;
+    let url = format!("https://{}:{}{PATH}", host.ok_or_else(|| lacks("server"))?, ports::MCS);
+    let ca = cluster.certificate_authority_data.as_deref().unwrap_or_default();
+    let ca = BASE64_STANDARD.decode(ca).map_err(in_file("the kubeconfig's authority"))?;
     let ca = reqwest::Certificate::from_pem_bundle(&ca)?;
     let http =
         reqwest::Client::builder().tls_certs_only(ca).no_proxy().timeout(Duration::from_secs(10)).build()?;
@@ -64,7 +65,7 @@ async fn ask_until_answered(root: &Path, old: &str) -> Result<()> {
     );
     let answered = wait_for(&condition, ASK_AGAIN, async || match put(&http, &url, &question).await {
         Ok(answer) => Probe::Met(answer),
-        Err(e) => Probe::Unmet(format!("{e:#}")),
+        Err(e) => Probe::Unmet(e.to_string()),
     });
     keep(root, &answered.await?.certificate, old)
 }
@@ -73,15 +74,15 @@ async fn put(http: &reqwest::Client, url: &str, question: &Question) -> Result<A
     let response = http.post(url).json(question).send().await?;
     match response.status() {
         status if status.is_success() => Ok(response.json().await?),
-        status => bail!("{url} answers {status}"),
+        status => Err(Error::Seen(format!("{url} answers {status}"))),
     }
 }
 
 /// Certificate and key, if there are any and they have ended.
 pub fn ended(root: &Path) -> Result<Option<String>> {
     let current = below(root, paths::KUBELET_PKI).join(CURRENT);
-    let Ok(pair) = std::fs::read_to_string(&current) else { return Ok(None) };
-    let ends = not_after(&pair).with_context(|| current.display().to_string())?;
+    let Some(pair) = read_if_there(&current)? else { return Ok(None) };
+    let ends = not_after(&pair).map_err(in_file(current.display()))?;
     Ok((ends <= OffsetDateTime::now_utc()).then_some(pair))
 }
 
@@ -90,7 +91,7 @@ pub fn key_of(pair: &str) -> Result<&str> {
     let begin = ["-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----"]
         .iter()
         .find_map(|form| pair.find(form));
-    begin.map(|at| &pair[at..]).context("the certificate has no key beside it")
+    begin.map(|at| &pair[at..]).ok_or_else(|| Error::Seen("the certificate has no key beside it".into()))
 }
 
 /// The new certificate, with the key of the old one.

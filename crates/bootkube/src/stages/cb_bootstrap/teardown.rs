@@ -1,12 +1,12 @@
 //! The temporary control plane leaves.
 
 use super::{API_SERVER, CLIENTS, POLL, event};
-use crate::Context;
-use anyhow::Result;
+use crate::error::cannot;
+use crate::{Context, Result};
 use kube::Client;
 use kube::api::Api;
 use seedling_api::Lease;
-use seedling_cluster::get;
+use seedling_cluster::{ClusterError, get};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::paths;
 use std::time::Duration;
@@ -16,15 +16,16 @@ pub async fn run(c: &Context) -> Result<()> {
     println!("Tearing down temporary bootstrap control plane...");
     c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
     c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;
-    match std::fs::remove_dir_all(c.path(paths::BOOTSTRAP_SECRETS)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+    let secrets = c.path(paths::BOOTSTRAP_SECRETS);
+    match std::fs::remove_dir_all(&secrets) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", secrets)(e)),
         _ => Ok(()),
     }
 }
 
 async fn stop_clients(c: &Context) -> Result<()> {
     for name in CLIENTS {
-        remove(c, name)?;
+        c.remove_pod(name)?;
     }
     for container in ["cluster-version-operator", "kube-controller-manager", "kube-scheduler"] {
         gone(&c.node, container).await?;
@@ -39,16 +40,9 @@ async fn stop_api_server(c: &Context) -> Result<()> {
             release_lease(&client, lease).await?;
         }
         event(&client, "bootstrap-finished", "Bootstrap control plane teardown complete").await?;
-        remove(c, API_SERVER)?;
+        c.remove_pod(API_SERVER)?;
     }
     gone(&c.node, "kube-apiserver").await
-}
-
-fn remove(c: &Context, manifest: &str) -> Result<()> {
-    match std::fs::remove_file(c.path(paths::STATIC_PODS).join(manifest)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
 }
 
 /// The kubelet stopped the container; asked of the runtime, since a standalone kubelet tells no API.
@@ -75,7 +69,8 @@ async fn gone(node: &str, container: &str) -> Result<()> {
 
 /// The holder is known to be gone, so the masters need not wait 15 s for its lease to run out.
 async fn release_lease(client: &Client, name: &str) -> Result<()> {
-    let hostname = nix::unistd::gethostname()?.to_string_lossy().into_owned();
+    let hostname = nix::unistd::gethostname().map_err(cannot("read", "the host's name"))?;
+    let hostname = hostname.to_string_lossy();
     let Some(mut lease) = get::<Lease>(client, Some("kube-system"), name).await? else { return Ok(()) };
     let Some(spec) = lease.spec.as_mut() else { return Ok(()) };
     let holder = spec.holder_identity.as_deref().unwrap_or_default();
@@ -88,6 +83,6 @@ async fn release_lease(client: &Client, name: &str) -> Result<()> {
         Ok(_) => Ok(()),
         // Somebody else took it meanwhile.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(e) => Err(e.into()),
+        Err(e) => Err(ClusterError::Api { what: format!("releasing Lease {name}"), source: e.into() }.into()),
     }
 }

@@ -4,9 +4,9 @@
 
 use super::carry_out::copy_all;
 use super::here::Here;
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, ensure, in_file, write};
+use crate::{Error, Result};
 use seedling_cluster::etcd::Etcd;
-use seedling_steps::write_atomic;
 use seedling_types::{paths, ports};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,6 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 pub const SNAPSHOT: &str = "snapshot.db";
 pub const STATIC_PODS: &str = "static-pods";
@@ -49,32 +48,34 @@ pub async fn backup(here: &Here, into: &Path) -> Result<(PathBuf, Backup)> {
     // Answered by a majority: nothing of before is missing here.
     let (revision, given_up) = (etcd.revision().await?, etcd.given_up().await?);
     let status = etcd.status().await?;
-    anyhow::ensure!(
+    ensure!(
         !status.learner,
         "this member is a learner, and has not all data yet: run this on another master"
     );
-    let made = OffsetDateTime::now_utc().replace_nanosecond(0)?.format(&Rfc3339)?;
+    let made = super::to_the_second(OffsetDateTime::now_utc())?;
     let target = into.join(format!("etcd-{}-{revision}", made.replace(':', "")));
-    anyhow::ensure!(!target.exists(), "{} is there already", target.display());
-    fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
+    ensure!(!target.exists(), "{} is there already", target.display());
+    fs::create_dir_all(into).map_err(cannot("make", into))?;
     let partial = Partial::new(into)?;
     let file = partial.0.join(SNAPSHOT);
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+    let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+    let mut out = out.map_err(cannot("make", &file))?;
     etcd.snapshot(|size| room(into, size + SPARE), |part| out.write_all(part)).await?;
-    out.sync_all()?;
+    out.sync_all().map_err(cannot("write", &file))?;
     let (size, sha256) = checked(&file)?;
     let runs = here.runs()?;
     for (pod, revision) in &runs {
         let from = Path::new(paths::STATIC_POD_RESOURCES).join(format!("{pod}-{revision}"));
-        copy_all(&from, &partial.0.join(STATIC_PODS).join(format!("{pod}-{revision}")))?;
+        copy_all(&from, &partial.0.join(STATIC_PODS).join(format!("{pod}-{revision}")))
+            .map_err(cannot("copy", &from))?;
     }
     let node = here.name.clone();
     let about = Backup { made, node, cluster: status.cluster, given_up, revision, size, sha256, runs };
-    write_atomic(&partial.0.join(ABOUT), serde_json::to_vec_pretty(&about)?, 0o600)?;
+    write(&partial.0.join(ABOUT), serde_json::to_vec_pretty(&about)?)?;
     nix::unistd::sync();
     // A directory that is not empty is never replaced.
-    fs::rename(&partial.0, &target).with_context(|| format!("cannot make {}", target.display()))?;
-    File::open(into)?.sync_all()?;
+    let renamed = fs::rename(&partial.0, &target).and_then(|()| super::order::sync(into));
+    renamed.map_err(cannot("make", &target))?;
     Ok((target, about))
 }
 
@@ -83,11 +84,11 @@ struct Partial(PathBuf, #[expect(dead_code, reason = "a lock")] File);
 
 impl Partial {
     fn new(into: &Path) -> Result<Self> {
-        let lock = File::open(into)?;
-        anyhow::ensure!(lock.try_lock().is_ok(), "another backup to {} is under way", into.display());
+        let lock = File::open(into).map_err(cannot("open", into))?;
+        ensure!(lock.try_lock().is_ok(), "another backup to {} is under way", into.display());
         let dir = into.join(".etcd-backup");
         super::order::remove(&dir)?;
-        fs::DirBuilder::new().mode(0o700).create(&dir)?;
+        fs::DirBuilder::new().mode(0o700).create(&dir).map_err(cannot("make", &dir))?;
         Ok(Self(dir, lock))
     }
 }
@@ -114,16 +115,17 @@ pub fn room(dir: &Path, needed: u64) -> io::Result<()> {
 
 /// Read again as it is on the disk: its size and its sum, if etcd's own sum at its end is right.
 pub fn checked(snapshot: &Path) -> Result<(u64, String)> {
-    let mut file = File::open(snapshot).with_context(|| format!("cannot read {}", snapshot.display()))?;
-    let size = file.metadata()?.len();
+    let unreadable = || cannot("read", snapshot);
+    let mut file = File::open(snapshot).map_err(unreadable())?;
+    let size = file.metadata().map_err(unreadable())?.len();
     let whole = size > SUM && (size - SUM).is_multiple_of(512);
-    anyhow::ensure!(whole, "{} is no whole snapshot of etcd: {size} bytes", snapshot.display());
+    ensure!(whole, "{} is no whole snapshot of etcd: {size} bytes", snapshot.display());
     let mut inner = Sha256::new();
-    io::copy(&mut (&mut file).take(size - SUM), &mut inner)?;
+    io::copy(&mut (&mut file).take(size - SUM), &mut inner).map_err(unreadable())?;
     let mut all = inner.clone();
     let mut sum = Vec::new();
-    file.read_to_end(&mut sum)?;
-    anyhow::ensure!(inner.finalize()[..] == sum[..], "{} is damaged: its sum is wrong", snapshot.display());
+    file.read_to_end(&mut sum).map_err(unreadable())?;
+    ensure!(inner.finalize()[..] == sum[..], "{} is damaged: its sum is wrong", snapshot.display());
     all.update(&sum);
     Ok((size, all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }
@@ -131,15 +133,16 @@ pub fn checked(snapshot: &Path) -> Result<(u64, String)> {
 /// What was made is read back: `given` is its directory, or the snapshot in it.
 pub fn read(given: &Path) -> Result<(PathBuf, Backup)> {
     let dir = if given.is_dir() { given } else { given.parent().unwrap_or(Path::new(".")) };
-    let about = fs::read(dir.join(ABOUT)).with_context(|| {
-        format!(
+    let about = fs::read(dir.join(ABOUT)).map_err(|error| Error::System {
+        what: format!(
             "{} is no backup: {ABOUT} is missing beside the snapshot (seedling etcd backup writes it)",
             dir.display()
-        )
+        ),
+        error,
     })?;
-    let about: Backup = serde_json::from_slice(&about).context(ABOUT)?;
+    let about: Backup = serde_json::from_slice(&about).map_err(in_file(ABOUT))?;
     let (_, sha256) = checked(&dir.join(SNAPSHOT))?;
-    anyhow::ensure!(sha256 == about.sha256, "{} is not the snapshot that {ABOUT} tells of", given.display());
+    ensure!(sha256 == about.sha256, "{} is not the snapshot that {ABOUT} tells of", given.display());
     Ok((dir.into(), about))
 }
 
@@ -148,22 +151,23 @@ pub fn put_back(dir: &Path, about: &Backup, resources: &Path, id: &str) -> Resul
     for (pod, revision) in &about.runs {
         let name = format!("{pod}-{revision}");
         let (from, to) = (dir.join(STATIC_PODS).join(&name), resources.join(&name));
-        if to.exists() && same(&from, &to)? {
+        let failed = || cannot("put back", &to);
+        if to.exists() && same(&from, &to).map_err(failed())? {
             continue;
         }
         let partial = resources.join(format!(".{name}.part"));
         super::order::remove(&partial)?;
-        copy_all(&from, &partial)?;
+        copy_all(&from, &partial).map_err(failed())?;
         if to.exists() {
-            fs::rename(&to, resources.join(format!("{name}.before-restore-{id}")))?;
+            fs::rename(&to, resources.join(format!("{name}.before-restore-{id}"))).map_err(failed())?;
         }
-        fs::rename(partial, to)?;
+        fs::rename(partial, &to).map_err(failed())?;
     }
-    Ok(super::order::sync(resources)?)
+    super::order::sync(resources).map_err(cannot("write", resources))
 }
 
 /// All that is in the one is in the other.
-fn same(one: &Path, other: &Path) -> Result<bool> {
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(one)? {
         let entry = entry?;
         let there = other.join(entry.file_name());

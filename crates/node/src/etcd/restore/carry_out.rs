@@ -8,13 +8,14 @@
 //! Until the new data has been started once, nothing of what was there is touched.
 
 use super::order::{Order, Site, Step, next, remove, sync};
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, write};
+use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_cluster::etcd::GIVEN_UP;
 use seedling_cluster::wal;
 use seedling_steps::journal::{Event, Line};
-use seedling_steps::{Condition, Journal, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Journal, Probe, wait_for};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,15 +88,15 @@ impl Member {
             Step::Make => self.make(order).await,
             Step::Tell => self.tell(order).await,
             Step::MoveAside => {
-                std::fs::rename(site.member(), site.before(order))?;
-                Ok(sync(&site.0)?)
+                let moved = std::fs::rename(site.member(), site.before(order)).and_then(|()| sync(&site.0));
+                moved.map_err(cannot("move aside", site.member()))
             }
             Step::PutInPlace => {
                 let new = site.made().join("member");
                 let id = wal::read_owner(&new.join("wal"))?.member;
                 super::super::join::Data(site.0.clone()).changes_owner(id)?;
-                std::fs::rename(new, site.member())?;
-                Ok(sync(&site.made()).and_then(|()| sync(&site.0))?)
+                let moved = std::fs::rename(new, site.member()).and_then(|()| sync(&site.made()));
+                moved.and_then(|()| sync(&site.0)).map_err(cannot("put in place", site.member()))
             }
             Step::Finish => site.finish(order),
         }
@@ -105,7 +106,7 @@ impl Member {
         let copy = self.site.scratch().join("copy");
         remove(&copy)?;
         // Nothing else is to be done here meanwhile.
-        copy_all(&self.site.member(), &copy.join("member"))?;
+        copy_all(&self.site.member(), &copy.join("member")).map_err(cannot("copy", self.site.member()))?;
         if let Err(e) = wal::agree_to_all(&copy.join("member/wal")) {
             tracing::warn!("what is not known to be agreed on is dropped: {e}");
         }
@@ -113,7 +114,7 @@ impl Member {
         let partial = self.site.scratch().join("snapshot.part");
         self.ask(&["snapshot", "save", &partial.display().to_string()]).await?;
         end(&mut etcd).await?;
-        std::fs::rename(partial, self.site.snapshot())?;
+        std::fs::rename(&partial, self.site.snapshot()).map_err(cannot("rename", partial))?;
         remove(&copy)
     }
 
@@ -129,8 +130,8 @@ impl Member {
         etcdutl.args(["--bump-revision", BUMP, "--mark-compacted"]);
         succeeded(&program, etcdutl).await?;
         nix::unistd::sync();
-        std::fs::rename(partial, self.site.made())?;
-        Ok(sync(&self.site.scratch())?)
+        let made = std::fs::rename(&partial, self.site.made()).and_then(|()| sync(&self.site.scratch()));
+        made.map_err(cannot("rename", partial))
     }
 
     /// Its first start: whether it can be started at all is known before anything is moved.
@@ -141,7 +142,7 @@ impl Member {
             self.ask(&["put", &format!("{GIVEN_UP}{cluster:x}"), &said]).await?;
         }
         end(&mut etcd).await?;
-        Ok(write_atomic(&self.site.told(), &order.id, 0o600)?)
+        write(&self.site.told(), &order.id)
     }
 
     /// For this process alone: it listens on a socket in the directory, and knows nobody.
@@ -153,7 +154,7 @@ impl Member {
         command.args(["--advertise-client-urls=http://127.0.0.1:1", "--listen-peer-urls=unix:///nobody"]);
         command.arg(format!("--initial-advertise-peer-urls={}", self.peer_url));
         command.arg(format!("--initial-cluster={}={}", self.name, self.peer_url)).args(more);
-        let mut etcd = command.spawn().with_context(|| format!("cannot start {}", self.etcd.display()))?;
+        let mut etcd = command.spawn().map_err(cannot("start", &self.etcd))?;
         let condition = Condition::new(
             "etcd to lead alone",
             STARTS_WITHIN,
@@ -163,11 +164,14 @@ impl Member {
         let leads = wait_for(&condition, Duration::from_millis(200), async || {
             match self.ask(&["get", GIVEN_UP]).await {
                 Ok(()) => Probe::Met(()),
-                Err(e) => Probe::Unmet(format!("{e:#}")),
+                Err(e) => Probe::Unmet(e.to_string()),
             }
         });
         tokio::select! {
-            ended = etcd.wait() => anyhow::bail!("etcd ended: {}", ended?),
+            ended = etcd.wait() => {
+                let how = ended.map_err(cannot("wait for", &self.etcd))?;
+                return Err(Error::Seen(format!("etcd ended: {how}")));
+            }
             leads = leads => leads?,
         }
         Ok(etcd)
@@ -196,25 +200,29 @@ fn plain(program: &Path) -> Command {
 }
 
 async fn succeeded(program: &Path, mut command: Command) -> Result<()> {
-    let output = command.output().await.with_context(|| format!("cannot run {}", program.display()))?;
+    let output = command.output().await.map_err(cannot("run", program))?;
+    if output.status.success() {
+        return Ok(());
+    }
     let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or_default();
-    anyhow::ensure!(output.status.success(), "{}: {last}", program.display());
-    Ok(())
+    let complaint = said.lines().last().unwrap_or_default().into();
+    Err(Error::Program { program: program.display().to_string(), complaint })
 }
 
 /// In order, so that all is on the disk.
 async fn end(etcd: &mut Child) -> Result<()> {
     if let Some(pid) = etcd.id().and_then(|id| i32::try_from(id).ok()) {
-        kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+        kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(cannot("end", "etcd"))?;
     }
-    tokio::time::timeout(ENDS_WITHIN, etcd.wait()).await.context("etcd does not end")??;
-    Ok(())
+    match tokio::time::timeout(ENDS_WITHIN, etcd.wait()).await {
+        Ok(ended) => ended.map(drop).map_err(cannot("wait for", "etcd")),
+        Err(elapsed) => Err(Error::Seen(format!("etcd does not end: {elapsed}"))),
+    }
 }
 
-pub(super) fn copy_all(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
-    for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
+pub(super) fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let to = to.join(entry.file_name());
         match entry.file_type()?.is_dir() {

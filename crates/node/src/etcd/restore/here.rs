@@ -1,11 +1,11 @@
 //! This master, as its static pods' manifests tell of it: no API is needed.
 
 use super::super::join;
-use anyhow::{Context as _, Result};
+use crate::error::{in_file, read, write};
+use crate::{Error, Result};
 use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_components::pod::to_yaml;
 use seedling_components::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
-use seedling_steps::write_atomic;
 use seedling_types::{paths, ports};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ pub struct Here {
 
 impl Here {
     pub fn read() -> Result<Self> {
-        let pod = manifest(etcd::POD_CONFIGMAP).context("this is no master of a grown cluster")?;
-        of_pod(&pod).context("etcd's manifest is none of ours")
+        let pod = manifest(etcd::POD_CONFIGMAP).map_err(|error| Error::NoMaster(Box::new(error)))?;
+        of_pod(&pod).ok_or_else(|| Error::Seen("etcd's manifest is none of ours".into()))
     }
 
     pub fn tls(&self) -> Result<EtcdTls> {
@@ -57,7 +57,7 @@ impl Here {
             let pod = manifest(name)?;
             let label = pod.pointer("/metadata/labels/revision").and_then(Value::as_str);
             let number = label.and_then(|text| text.parse().ok());
-            Ok((name.to_string(), number.with_context(|| format!("{name} has no revision"))?))
+            Ok((name.to_string(), number.ok_or_else(|| Error::Seen(format!("{name} has no revision")))?))
         };
         PODS.into_iter().map(revision).collect()
     }
@@ -79,8 +79,7 @@ fn manifest_file(pod: &str) -> PathBuf {
 
 fn manifest(pod: &str) -> Result<Value> {
     let path = manifest_file(pod);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_saphyr::from_str(&text).with_context(|| path.display().to_string())
+    serde_saphyr::from_str(&read(&path)?).map_err(in_file(path.display()))
 }
 
 fn of_pod(pod: &Value) -> Option<Here> {
@@ -105,7 +104,7 @@ fn of_pod(pod: &Value) -> Option<Here> {
 pub fn ask_only_this_member() -> Result<()> {
     let mut pod = manifest(kube_apiserver::POD_CONFIGMAP)?;
     only_localhost(&mut pod);
-    Ok(write_atomic(&manifest_file(kube_apiserver::POD_CONFIGMAP), to_yaml(&pod), 0o600)?)
+    write(&manifest_file(kube_apiserver::POD_CONFIGMAP), to_yaml(&pod))
 }
 
 fn only_localhost(pod: &mut Value) {
@@ -123,8 +122,7 @@ fn only_localhost(pod: &mut Value) {
 pub fn put_manifests(runs: &BTreeMap<String, i64>) -> Result<()> {
     for (pod, revision) in runs {
         let from = Path::new(paths::STATIC_POD_RESOURCES).join(format!("{pod}-{revision}/{pod}.yaml"));
-        let text = std::fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
-        write_atomic(&manifest_file(pod), text, 0o600)?;
+        write(&manifest_file(pod), read(&from)?)?;
     }
     Ok(())
 }

@@ -18,14 +18,15 @@ pub use here::{Here, who_answers};
 pub use order::{Order, Site, Step};
 
 use super::join;
-use crate::recover;
-use anyhow::{Context as _, Result};
+use crate::error::{cannot, in_file};
+use crate::{Error, Result, recover};
 use decide::{Log, Own, Seen};
 use seedling_cluster::wal;
 use seedling_operators::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
 use seedling_steps::journal::Event;
 use seedling_steps::{Condition, Journal, Probe, wait_for};
 use seedling_types::paths;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -40,9 +41,9 @@ const LEADS: Duration = Duration::from_secs(300);
 const TIMES: u64 = 3;
 
 /// `agreed`: a person's answer to what may be lost. False: nothing was done.
-pub async fn restore(
+pub async fn restore<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     snapshot: Option<&Path>,
-    agreed: impl FnOnce(&str) -> Result<bool>,
+    agreed: impl FnOnce(&str) -> Result<bool, E>,
     say: &dyn Fn(&str),
 ) -> Result<bool> {
     let here = Here::read()?;
@@ -54,8 +55,8 @@ pub async fn restore(
         }
         None => {
             let (seen, dir) = look(&here, &site, snapshot).await?;
-            let question = decide::question(&seen).map_err(anyhow::Error::msg)?;
-            if !agreed(&question)? {
+            let question = decide::question(&seen).map_err(Error::NoRestore)?;
+            if !agreed(&question).map_err(|e| Error::NotAsked(e.into()))? {
                 return Ok(false);
             }
             leave(&site, seen, dir.as_deref())?
@@ -76,7 +77,7 @@ pub async fn restore(
     wait_for(&leads, POLL, async || match own(&here).await {
         Ok(own) if own.has_leader => Probe::Met(()),
         Ok(_) => Probe::Unmet("no leader".into()),
-        Err(e) => Probe::Unmet(format!("{e:#}")),
+        Err(e) => Probe::Unmet(e.to_string()),
     })
     .await?;
     Ok(true)
@@ -94,7 +95,7 @@ async fn look(here: &Here, site: &Site, snapshot: Option<&Path>) -> Result<(Seen
     };
     let mut known = site.given_up();
     known.extend(wal::read_owner(&site.log()).ok().map(|owner| owner.cluster));
-    known.extend(join::Data(site.0.clone()).given_up());
+    known.extend(join::Data(site.0.clone()).given_up()?);
     let answer = who_answers(here.others()).await;
     let own = match answer.is_empty() {
         true => own_without_others(here).await,
@@ -134,17 +135,26 @@ async fn own(here: &Here) -> Result<Own> {
         let mut etcd = here.own().await?;
         let (status, members) = (etcd.status().await?, etcd.members().await?);
         let voters = members.iter().filter(|m| !m.learner).count();
-        anyhow::Ok(Own { has_leader: status.leader != 0, voters, revision: etcd.known_revision().await? })
+        Ok::<_, Error>(Own { has_leader: status.leader != 0, voters, revision: etcd.known_revision().await? })
     };
-    tokio::time::timeout(Duration::from_secs(5), asked).await?
+    let answer = tokio::time::timeout(Duration::from_secs(5), asked).await;
+    answer.map_err(|elapsed| Error::Seen(elapsed.to_string()))?
 }
 
 fn last_written(dir: &Path) -> Result<String> {
-    let mut newest = std::time::UNIX_EPOCH;
-    for entry in std::fs::read_dir(dir)? {
-        newest = newest.max(entry?.metadata()?.modified()?);
-    }
-    Ok(OffsetDateTime::from(newest).replace_nanosecond(0)?.format(&Rfc3339)?)
+    let newest = || {
+        let mut newest = std::time::UNIX_EPOCH;
+        for entry in std::fs::read_dir(dir)? {
+            newest = newest.max(entry?.metadata()?.modified()?);
+        }
+        io::Result::Ok(newest)
+    };
+    to_the_second(newest().map_err(cannot("read", dir))?.into())
+}
+
+/// As people read it.
+fn to_the_second(at: OffsetDateTime) -> Result<String> {
+    at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).map_err(in_file("the time"))
 }
 
 /// The order comes last: until it is there, nothing was ordered.
@@ -154,12 +164,9 @@ fn leave(site: &Site, seen: Seen, dir: Option<&Path>) -> Result<Order> {
     let mut order = Order { id, log: None, given_up: seen.known, runs: Default::default() };
     match (seen.backup, dir) {
         (Some(about), Some(dir)) => {
-            backup::room(&site.0, about.size * TIMES)?;
-            std::fs::create_dir_all(site.scratch())?;
-            let partial = site.scratch().join("snapshot.part");
-            std::fs::copy(dir.join(backup::SNAPSHOT), &partial)?;
-            std::fs::File::open(&partial)?.sync_all()?;
-            std::fs::rename(partial, site.snapshot())?;
+            backup::room(&site.0, about.size * TIMES).map_err(Error::NoRoom)?;
+            let given = dir.join(backup::SNAPSHOT);
+            take_snapshot(site, &given).map_err(cannot("copy", &given))?;
             order.given_up.extend(about.given_up.iter().chain([&about.cluster]));
             if about.runs != seen.runs {
                 backup::put_back(dir, &about, Path::new(paths::STATIC_POD_RESOURCES), &order.id)?;
@@ -167,7 +174,8 @@ fn leave(site: &Site, seen: Seen, dir: Option<&Path>) -> Result<Order> {
             }
         }
         _ => {
-            backup::room(&site.0, size(&site.member())? * TIMES)?;
+            let size = size(&site.member()).map_err(cannot("read", site.member()))?;
+            backup::room(&site.0, size * TIMES).map_err(Error::NoRoom)?;
             order.log = seen.log.and_then(Result::ok).map(|log| log.tail);
         }
     }
@@ -177,7 +185,15 @@ fn leave(site: &Site, seen: Seen, dir: Option<&Path>) -> Result<Order> {
     Ok(order)
 }
 
-fn size(dir: &Path) -> Result<u64> {
+fn take_snapshot(site: &Site, given: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(site.scratch())?;
+    let partial = site.scratch().join("snapshot.part");
+    std::fs::copy(given, &partial)?;
+    std::fs::File::open(&partial)?.sync_all()?;
+    std::fs::rename(partial, site.snapshot())
+}
+
+fn size(dir: &Path) -> io::Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -200,7 +216,7 @@ async fn wait_until_carried_out(site: &Site, order: &Order) -> Result<()> {
     let carried_out = wait_for(&condition, POLL, async || match site.order() {
         Ok(None) => Probe::Met(()),
         Ok(Some(_)) => Probe::Unmet(journal.says(carry_out::WHO)),
-        Err(e) => Probe::Unmet(format!("{e:#}")),
+        Err(e) => Probe::Unmet(e.to_string()),
     });
     carried_out.await?;
     if site.was_done(&order.id) {
@@ -208,6 +224,8 @@ async fn wait_until_carried_out(site: &Site, order: &Order) -> Result<()> {
     }
     let lines = journal.read()?;
     let refused = lines.iter().rfind(|l| l.who == carry_out::WHO && l.event == Event::Skipped);
-    let why = refused.and_then(|line| line.note.clone()).context("the order is gone, and nobody says why")?;
-    anyhow::bail!("nothing was restored: {why}")
+    Err(Error::NoRestore(match refused.and_then(|line| line.note.as_ref()) {
+        Some(why) => format!("nothing was restored: {why}"),
+        None => "the order is gone, and nobody says why".into(),
+    }))
 }

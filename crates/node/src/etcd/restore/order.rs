@@ -10,9 +10,9 @@
 //! /var/lib/etcd/restored-<id>.json          the order, when it is over
 //! ```
 
-use anyhow::{Context as _, Result};
+use crate::Result;
+use crate::error::{cannot, ensure, in_file, read_if_there, write};
 use seedling_cluster::recovery::Tail;
-use seedling_steps::write_atomic;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -124,32 +124,30 @@ impl Site {
     }
 
     pub fn order(&self) -> Result<Option<Order>> {
-        match fs::read(self.order_file()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => Ok(Some(serde_json::from_slice(&read?).context("etcd/restore/order.json")?)),
-        }
+        let order = read_if_there(&self.order_file())?.map(|text| serde_json::from_str(&text));
+        order.transpose().map_err(in_file("etcd/restore/order.json"))
     }
 
     /// What an earlier one left; an order that holds is not touched.
     pub fn clear(&self) -> Result<()> {
-        anyhow::ensure!(self.order()?.is_none(), "a restore is under way");
+        ensure!(self.order()?.is_none(), "a restore is under way");
         remove(&self.scratch())
     }
 
     pub fn leave(&self, order: &Order) -> Result<()> {
-        write_atomic(&self.order_file(), serde_json::to_vec(order)?, 0o600).context("cannot leave the order")
+        write(&self.order_file(), serde_json::to_vec(order)?)
     }
 
     /// Before anything of the data was touched.
     pub fn withdraw(&self) -> Result<()> {
-        fs::remove_file(self.order_file())?;
-        sync(&self.scratch())?;
+        let removed = fs::remove_file(self.order_file()).and_then(|()| sync(&self.scratch()));
+        removed.map_err(cannot("remove", self.order_file()))?;
         remove(&self.scratch())
     }
 
     pub fn finish(&self, order: &Order) -> Result<()> {
-        fs::rename(self.order_file(), self.over(&order.id))?;
-        sync(&self.0)?;
+        let kept = fs::rename(self.order_file(), self.over(&order.id)).and_then(|()| sync(&self.0));
+        kept.map_err(cannot("rename", self.order_file()))?;
         remove(&self.scratch())
     }
 
@@ -172,9 +170,7 @@ pub fn sync(dir: &Path) -> io::Result<()> {
 
 pub fn remove(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(e).with_context(|| format!("cannot remove {}", dir.display()))
-        }
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(cannot("remove", dir)(e)),
         _ => Ok(()),
     }
 }
