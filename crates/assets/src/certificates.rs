@@ -8,11 +8,11 @@ use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
 use seedling_pki::trust::{Bundle, Cluster, Leaf, Names, Signer, TEN_YEARS};
 use seedling_pki::{CertKey, KeyAlgorithm, bundle, check_signer};
 
-pub const KEY_PARAMETERS: Id = "tls.SignerKeyParams";
-pub const ROOT_CA: Id = "tls.RootCA";
-pub const MACHINE_CONFIG_SERVER: Id = "tls.MCSCertKey";
+pub(crate) const KEY_PARAMETERS: Id = "tls.SignerKeyParams";
+pub(crate) const ROOT_CA: Id = "tls.RootCA";
+pub(crate) const MACHINE_CONFIG_SERVER: Id = "tls.MCSCertKey";
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     let mut assets = vec![key_parameters()];
     assets.extend(SIGNERS.iter().map(of_signer));
     assets.extend(LEAVES.iter().map(of_leaf));
@@ -21,23 +21,23 @@ pub fn assets() -> Vec<Asset> {
 }
 
 /// Certificates with their keys: asset and file name.
-pub fn pairs() -> impl Iterator<Item = (Id, &'static str)> {
+pub(crate) fn pairs() -> impl Iterator<Item = (Id, &'static str)> {
     let leaves = LEAVES.iter().map(|leaf| (leaf.asset, leaf.file));
     SIGNERS.iter().map(|signer| (signer.asset, signer.file)).chain(leaves)
 }
 
 /// All rows of the table: asset and file name.
-pub fn rows() -> impl Iterator<Item = (Id, &'static str)> {
+pub(crate) fn rows() -> impl Iterator<Item = (Id, &'static str)> {
     pairs().chain(BUNDLES.iter().map(|bundle| (bundle.asset, bundle.file)))
 }
 
 /// The asset that a file of `tls/` belongs to.
-pub fn asset_of(file: &'static str) -> Id {
+pub(crate) fn asset_of(file: &'static str) -> Id {
     rows().find(|(_, other)| *other == file).map_or(file, |(id, _)| id)
 }
 
 /// A pair of the table, by file name.
-pub fn pair(made: &Parents, file: &'static str) -> Result<CertKey, CreateError> {
+pub(crate) fn pair(made: &Parents, file: &'static str) -> Result<CertKey, CreateError> {
     let part = |end: &str| made.file(asset_of(file), &format!("tls/{file}.{end}")).map(str::to_string);
     Ok(CertKey { cert: part("crt")?, key: part("key")? })
 }

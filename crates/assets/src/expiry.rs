@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// Refuses Ignition configs that carry an expired certificate.
-pub fn check(files: &Files, now: OffsetDateTime) -> Result<(), CreateError> {
+pub(crate) fn check(files: &Files, now: OffsetDateTime) -> Result<(), CreateError> {
     let mut expired = Vec::new();
     for (file, ignition) in files {
         for (path, pem) in carried(&pointer::parse(file, ignition)?) {
@@ -20,7 +20,7 @@ pub fn check(files: &Files, now: OffsetDateTime) -> Result<(), CreateError> {
     if expired.is_empty() { Ok(()) } else { Err(CreateError::Expired(expired)) }
 }
 
-pub fn still_good(name: &str, pem: &str, now: OffsetDateTime) -> Result<(), CreateError> {
+pub(crate) fn still_good(name: &str, pem: &str, now: OffsetDateTime) -> Result<(), CreateError> {
     stale(name, pem, now)?.map_or(Ok(()), |stale| Err(CreateError::Expired(vec![stale])))
 }
 
@@ -35,7 +35,7 @@ fn stale(name: &str, pem: &str, now: OffsetDateTime) -> Result<Option<Stale>, Cr
 }
 
 /// Certificate files inside an Ignition config.
-pub fn carried(config: &Value) -> Vec<(String, String)> {
+pub(crate) fn carried(config: &Value) -> Vec<(String, String)> {
     let files = config.pointer("/storage/files").and_then(Value::as_array);
     let certificate = |file: &Value| {
         let path = file["path"].as_str().filter(|path| path.ends_with(".crt"))?;

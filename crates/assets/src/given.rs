@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
-pub const HOSTS_FILE: &str = "hosts.yaml";
+pub(crate) const HOSTS_FILE: &str = "hosts.yaml";
 
 /// How this run was asked for, which is no asset: nothing is made anew because of it.
-pub struct Run<'a> {
+pub(crate) struct Run<'a> {
     pub options: &'a Options,
     /// The release's, or this program's.
     pub version: String,
@@ -23,7 +23,7 @@ pub struct Run<'a> {
     service_account: Mutex<Option<JoinHandle<Result<KeyPair, PkiError>>>>,
 }
 
-pub struct Given<'a> {
+pub(crate) struct Given<'a> {
     pub store: &'a Store<'a>,
     pub run: Run<'a>,
     target: Target,
@@ -37,7 +37,7 @@ pub struct Given<'a> {
 }
 
 impl Run<'_> {
-    pub fn service_account(&self) -> Result<KeyPair, CreateError> {
+    pub(crate) fn service_account(&self) -> Result<KeyPair, CreateError> {
         let early = self.service_account.lock().ok().and_then(|mut early| early.take());
         let made = early.and_then(|thread| thread.join().ok()).unwrap_or_else(rsa_keypair);
         Ok(made?)
@@ -45,7 +45,7 @@ impl Run<'_> {
 }
 
 impl<'a> Given<'a> {
-    pub fn read(
+    pub(crate) fn read(
         store: &'a Store<'a>,
         target: Target,
         options: &'a Options,
@@ -89,7 +89,7 @@ impl<'a> Given<'a> {
         Ok(Self { store, run, target, config, config_on_disk, inventory, hosts, release: release_json })
     }
 
-    pub fn warnings(&self) -> Vec<Message> {
+    pub(crate) fn warnings(&self) -> Vec<Message> {
         let bootstraps = matches!(self.target, Target::IgnitionConfigs | Target::SingleNodeIgnitionConfig);
         let mut warnings: Vec<_> = Vec::new();
         // Once more than that would be noise: the config of an earlier run has been warned about.
@@ -123,7 +123,7 @@ impl<'a> Given<'a> {
     }
 
     /// A file that is an asset by itself.
-    pub fn file(&self, path: &str) -> Result<Option<Found>, CreateError> {
+    pub(crate) fn file(&self, path: &str) -> Result<Option<Found>, CreateError> {
         let found = self.store.read(path)?;
         Ok(found.map(|contents| Found::all_of(one(path, &contents))))
     }

@@ -5,17 +5,17 @@ use crate::store::{Files, one};
 use crate::{CreateError, install_config};
 use rand::seq::IndexedRandom;
 
-pub const CLUSTER_ID: Id = "installconfig.ClusterID";
-pub const PASSWORD: Id = "password.KubeadminPassword";
-pub const PASSWORD_SECRET: Id = "openshift.KubeadminPasswordSecret";
-pub const PASSWORD_FILE: &str = "auth/kubeadmin-password";
+pub(crate) const CLUSTER_ID: Id = "installconfig.ClusterID";
+pub(crate) const PASSWORD: Id = "password.KubeadminPassword";
+pub(crate) const PASSWORD_SECRET: Id = "openshift.KubeadminPasswordSecret";
+pub(crate) const PASSWORD_FILE: &str = "auth/kubeadmin-password";
 
 /// Kubernetes' alphabet for generated names: no vowels, nothing that looks alike.
 const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const INFRA_NAME_LENGTH: usize = 21;
 const BCRYPT_COST: u32 = 10;
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     vec![
         Asset::new(CLUSTER_ID, "Cluster ID", &[install_config::ID], |p, _| {
             Ok(Identity::new(&p.config()?.name).into_files())
@@ -27,7 +27,7 @@ pub fn assets() -> Vec<Asset> {
     ]
 }
 
-pub struct Identity {
+pub(crate) struct Identity {
     pub cluster_id: String,
     pub infra_id: String,
 }
@@ -39,7 +39,7 @@ impl Identity {
             infra_id: format!("{}-{}", infra_name(cluster_name), pick(SAFE, 5)),
         }
     }
-    pub fn of(made: &Parents) -> Result<Self, CreateError> {
+    pub(crate) fn of(made: &Parents) -> Result<Self, CreateError> {
         let part = |name| made.file(CLUSTER_ID, name).map(str::to_string);
         Ok(Self { cluster_id: part("clusterID")?, infra_id: part("infraID")? })
     }

@@ -4,10 +4,10 @@ use crate::graph::{Asset, Found, Id};
 use crate::store::one;
 use crate::yaml::to_yaml;
 
-pub const ID: Id = "installconfig.InstallConfig";
-pub const FILE: &str = "install-config.yaml";
+pub(crate) const ID: Id = "installconfig.InstallConfig";
+pub(crate) const FILE: &str = "install-config.yaml";
 
-pub fn asset() -> Asset {
+pub(crate) fn asset() -> Asset {
     Asset::new(ID, "Install Config", &[], |p, _| Ok(one(FILE, &to_yaml(&p.config()?.merged)?))).loaded(
         |given, _| {
             let normalised = one(FILE, &to_yaml(&given.config.merged)?);

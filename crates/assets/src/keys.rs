@@ -6,12 +6,12 @@ use crate::graph::{Asset, Found, Id};
 use crate::store::Files;
 use seedling_pki::{KeyPair, keypair_of, ssh_keypair};
 
-pub const SERVICE_ACCOUNT: Id = "tls.ServiceAccountKeyPair";
-pub const BOUND_SERVICE_ACCOUNT: Id = "tls.BoundSASigningKey";
-pub const BOOTSTRAP_SSH: Id = "tls.BootstrapSSHKeyPair";
+pub(crate) const SERVICE_ACCOUNT: Id = "tls.ServiceAccountKeyPair";
+pub(crate) const BOUND_SERVICE_ACCOUNT: Id = "tls.BoundSASigningKey";
+pub(crate) const BOOTSTRAP_SSH: Id = "tls.BootstrapSSHKeyPair";
 const BOUND: &str = "tls/bound-service-account-signing-key";
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     vec![
         Asset::new(SERVICE_ACCOUNT, "Key Pair (service-account.pub)", &[], |p, _| {
             Ok(files("tls/service-account", p.run().service_account()?))

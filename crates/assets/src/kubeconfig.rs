@@ -10,13 +10,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_types::ports;
 use serde_json::{Value, json};
 
-pub const ADMIN: Id = "kubeconfig.AdminClient";
-pub const INTERNAL: Id = "kubeconfig.AdminInternalClient";
-pub const KUBELET: Id = "kubeconfig.Kubelet";
-pub const LOOPBACK: Id = "kubeconfig.LoopbackClient";
+pub(crate) const ADMIN: Id = "kubeconfig.AdminClient";
+pub(crate) const INTERNAL: Id = "kubeconfig.AdminInternalClient";
+pub(crate) const KUBELET: Id = "kubeconfig.Kubelet";
+pub(crate) const LOOPBACK: Id = "kubeconfig.LoopbackClient";
 
 /// The identities that talk to the API during the bootstrap.
-pub struct Row {
+pub(crate) struct Row {
     pub id: Id,
     name: &'static str,
     file: &'static str,
@@ -38,14 +38,14 @@ const SERVERS: &str = "kube-apiserver-complete-server-ca-bundle";
 const BOOTSTRAP_ADMIN: &str = "bootstrap-admin-client";
 
 #[rustfmt::skip]
-pub const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     Row { id: ADMIN, name: "Kubeconfig Admin Client", file: "auth/kubeconfig", host: Host::Api, bundle: SERVERS, user: "admin", client: "admin-kubeconfig-client" },
     Row { id: INTERNAL, name: "Kubeconfig Admin Internal Client", file: "auth/kubeconfig", host: Host::ApiInt, bundle: SERVERS, user: "admin", client: BOOTSTRAP_ADMIN },
     Row { id: KUBELET, name: "Kubeconfig Kubelet", file: "auth/kubeconfig-kubelet", host: Host::ApiInt, bundle: SERVERS, user: "kubelet", client: "kubelet-client" },
     Row { id: LOOPBACK, name: "Kubeconfig Admin Client (Loopback)", file: "auth/kubeconfig-loopback", host: Host::Localhost, bundle: "kube-apiserver-localhost-ca-bundle", user: "loopback", client: BOOTSTRAP_ADMIN },
 ];
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     ROWS.iter().map(Row::asset).collect()
 }
 

@@ -5,7 +5,7 @@ use crate::shape;
 use serde_json::{Value, json};
 
 /// Which pool's machines a file of `openshift/` belongs to.
-pub fn pool_of(path: &str) -> Option<&'static str> {
+pub(crate) fn pool_of(path: &str) -> Option<&'static str> {
     let name = path.strip_prefix("openshift/")?;
     let of = |pool: &str| {
         let starts =
@@ -22,20 +22,20 @@ pub fn pool_of(path: &str) -> Option<&'static str> {
     ["master", "arbiter", "worker"].into_iter().find(|pool| of(pool))
 }
 
-pub fn user_data_name(pool: &str) -> String {
+pub(crate) fn user_data_name(pool: &str) -> String {
     format!("99_openshift-cluster-api_{pool}-user-data-secret.yaml")
 }
 
-pub fn user_data(pool: &str) -> String {
+pub(crate) fn user_data(pool: &str) -> String {
     format!("openshift/{}", user_data_name(pool))
 }
 
 /// What a user added to a pool's pointer config.
-pub fn of_pointer(pool: &str, config: Value) -> Value {
+pub(crate) fn of_pointer(pool: &str, config: Value) -> Value {
     machine_config(pool, &format!("99-installer-ignition-{pool}"), config, Value::Null)
 }
 
-pub fn of(config: &InstallConfig, pool: &str) -> Vec<Value> {
+pub(crate) fn of(config: &InstallConfig, pool: &str) -> Vec<Value> {
     let plain = || json!({ "ignition": ignition() });
     let mut configs = Vec::new();
     if config.without_hyperthreading.iter().any(|without| without == pool) {

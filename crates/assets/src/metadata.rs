@@ -7,9 +7,9 @@ use crate::store::one;
 use crate::{identity, install_config, shape};
 use serde_json::{Value, json};
 
-pub const ID: Id = "cluster.Metadata";
+pub(crate) const ID: Id = "cluster.Metadata";
 
-pub fn asset() -> Asset {
+pub(crate) fn asset() -> Asset {
     Asset::new(ID, "Metadata", &[identity::CLUSTER_ID, install_config::ID], |p, _| {
         Ok(one("metadata.json", &metadata(p.config()?, &Identity::of(p)?).to_string()))
     })

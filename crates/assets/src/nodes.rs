@@ -10,11 +10,11 @@ use seedling_types::{Host, Inventory, NodeToken};
 use std::collections::BTreeMap;
 
 /// hosts.yaml.
-pub const INVENTORY: Id = "seedling.Inventory";
-pub const NODE_TOKENS: Id = "seedling.NodeTokens";
-pub const NODE_POINTERS: Id = "seedling.NodePointers";
+pub(crate) const INVENTORY: Id = "seedling.Inventory";
+pub(crate) const NODE_TOKENS: Id = "seedling.NodeTokens";
+pub(crate) const NODE_POINTERS: Id = "seedling.NodePointers";
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     let needs = [install_config::ID, certificates::ROOT_CA, INVENTORY, NODE_TOKENS];
     vec![
         Asset::new(INVENTORY, "Inventory", &[], |_, _| Ok(Files::new())).loaded(|given, _| {
@@ -56,7 +56,7 @@ fn pointers(made: &Parents) -> Result<Files, CreateError> {
 }
 
 /// What the machine-config server knows of the tokens: their digests.
-pub fn admission(made: &Parents) -> Result<Admission, CreateError> {
+pub(crate) fn admission(made: &Parents) -> Result<Admission, CreateError> {
     let tokens = made.files(NODE_TOKENS)?;
     let mut nodes = BTreeMap::new();
     for (name, token) in tokens {

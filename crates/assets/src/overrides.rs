@@ -7,11 +7,11 @@ use crate::yaml::to_yaml;
 use crate::{CreateError, config, manifests};
 use serde_json::{Value, json};
 
-pub const ID: Id = "bootstrap.CVOIgnore";
+pub(crate) const ID: Id = "bootstrap.CVOIgnore";
 const FILE: &str = "manifests/cvo-overrides.yaml";
-pub const PATCH: &str = "original_cvo_overrides.patch";
+pub(crate) const PATCH: &str = "original_cvo_overrides.patch";
 
-pub fn asset() -> Asset {
+pub(crate) fn asset() -> Asset {
     Asset::new(ID, "CVO Ignore", &[manifests::MANIFESTS, manifests::OPENSHIFT], |p, _| {
         ignore(p.files(manifests::MANIFESTS)?, p.files(manifests::OPENSHIFT)?)
     })

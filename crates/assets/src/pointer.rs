@@ -6,7 +6,7 @@ use seedling_types::{ClusterDomain, Host, Inventory, NodeToken, Role, ports};
 use serde_json::{Value, json};
 
 /// As upstream's, byte for byte.
-pub fn pointer(host: &str, pool: &str, root_ca: &str) -> Config {
+pub(crate) fn pointer(host: &str, pool: &str, root_ca: &str) -> Config {
     to(host, pool, root_ca, vec![])
 }
 
@@ -15,7 +15,7 @@ pub fn node_pointer(domain: &ClusterDomain, role: Role, root_ca: &str, token: &N
     own_pointer(&domain.api_int(), role, root_ca, token)
 }
 
-pub fn own_pointer(host: &str, role: Role, root_ca: &str, token: &NodeToken) -> Config {
+pub(crate) fn own_pointer(host: &str, role: Role, root_ca: &str, token: &NodeToken) -> Config {
     let header = HttpHeader { name: "Authorization".into(), value: token.bearer() };
     to(host, role.as_str(), root_ca, vec![header])
 }
@@ -30,7 +30,7 @@ pub fn new_token() -> NodeToken {
 }
 
 /// Machines that ask the machine-config server: all but the bootstrap machine, which brings everything along.
-pub fn joining(inventory: &Inventory) -> impl Iterator<Item = &Host> {
+pub(crate) fn joining(inventory: &Inventory) -> impl Iterator<Item = &Host> {
     inventory.hosts.iter().filter(|host| host.role != Role::Bootstrap)
 }
 
@@ -52,7 +52,7 @@ fn to(host: &str, pool: &str, root_ca: &str, http_headers: Vec<HttpHeader>) -> C
     }
 }
 
-pub fn parse(file: &str, text: &str) -> Result<Value, CreateError> {
+pub(crate) fn parse(file: &str, text: &str) -> Result<Value, CreateError> {
     let failed = |e: serde_json::Error| {
         let why = if e.is_eof() { "unexpected end of JSON input".into() } else { e.to_string() };
         CreateError::Unmarshal { file: file.into(), why }
@@ -61,7 +61,7 @@ pub fn parse(file: &str, text: &str) -> Result<Value, CreateError> {
 }
 
 /// What a user added to a pointer config, without the pointer itself: a machine that follows it would come back to it.
-pub fn additions(file: &str, given: &str, made: &str) -> Result<Option<Value>, CreateError> {
+pub(crate) fn additions(file: &str, given: &str, made: &str) -> Result<Option<Value>, CreateError> {
     let (mut given, made) = (parse(file, given)?, parse(file, made)?);
     if given == made {
         return Ok(None);

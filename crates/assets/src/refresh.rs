@@ -11,7 +11,7 @@ use seedling_pki::validity;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
-pub fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<(), CreateError> {
+pub(crate) fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<(), CreateError> {
     let lasting = [certificates::ROOT_CA, certificates::MACHINE_CONFIG_SERVER];
     for signer in SIGNERS.iter().filter(|s| !lasting.contains(&s.asset)) {
         let [cert, key] = ["crt", "key"].map(|end| format!("tls/{}.{end}", signer.file));

@@ -5,10 +5,10 @@ use crate::graph::{Asset, Found, Id, Parents};
 use crate::store::one;
 use seedling_types::ReleaseInfo;
 
-pub const ID: Id = "releaseimage.Image";
-pub const FILE: &str = "release.json";
+pub(crate) const ID: Id = "releaseimage.Image";
+pub(crate) const FILE: &str = "release.json";
 
-pub fn asset() -> Asset {
+pub(crate) fn asset() -> Asset {
     let missing = |p: &Parents| format!("there is no {}", p.run().options.release.join(FILE).display());
     Asset::new(ID, "Release Image Pull Spec", &[], move |p, _| Err(CreateError::Release(missing(p)))).loaded(
         |given, _| {
@@ -17,10 +17,10 @@ pub fn asset() -> Asset {
     )
 }
 
-pub fn of(made: &Parents) -> Result<ReleaseInfo, CreateError> {
+pub(crate) fn of(made: &Parents) -> Result<ReleaseInfo, CreateError> {
     parse(made.file(ID, FILE)?)
 }
 
-pub fn parse(text: &str) -> Result<ReleaseInfo, CreateError> {
+pub(crate) fn parse(text: &str) -> Result<ReleaseInfo, CreateError> {
     serde_json::from_str(text).map_err(|e| CreateError::Release(format!("{FILE}: {e}")))
 }

@@ -10,7 +10,7 @@ use crate::{
     CreateError, Message, certificates, identity, install_config, machine_config, manifests, pointer, shape,
 };
 
-pub struct OfRole {
+pub(crate) struct OfRole {
     /// The machine-config pool.
     pub pool: &'static str,
     pub name: &'static str,
@@ -21,13 +21,13 @@ pub struct OfRole {
 }
 
 #[rustfmt::skip]
-pub static ROLES: [OfRole; 3] = [
+pub(crate) static ROLES: [OfRole; 3] = [
     OfRole { pool: "master", name: "Master", pointer: "machine.Master", pointer_file: "master.ign", machines: "machines.Master", customizations: "machine.MasterIgnitionCustomizations" },
     OfRole { pool: "arbiter", name: "Arbiter", pointer: "machine.Arbiter", pointer_file: "arbiter.ign", machines: "machines.Arbiter", customizations: "machine.ArbiterIgnitionCustomizations" },
     OfRole { pool: "worker", name: "Worker", pointer: "machine.Worker", pointer_file: "worker.ign", machines: "machines.Worker", customizations: "machine.WorkerIgnitionCustomizations" },
 ];
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     ROLES.iter().flat_map(|of| [pointer_config(of), machines(of), customizations(of)]).collect()
 }
 
@@ -74,7 +74,7 @@ fn machines(of: &'static OfRole) -> Asset {
 }
 
 /// Files of `openshift/` that belong to machines of a pool, or to none.
-pub fn manifests_of(given: &Given, pool: Option<&str>) -> Result<Option<Found>, CreateError> {
+pub(crate) fn manifests_of(given: &Given, pool: Option<&str>) -> Result<Option<Found>, CreateError> {
     let mut found = given.store.manifests("openshift")?;
     found.retain(|path, _| machine_config::pool_of(path) == pool);
     let whole = match pool {

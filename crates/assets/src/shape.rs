@@ -5,7 +5,7 @@ use seedling_pki::KeyAlgorithm;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-pub fn baremetal(config: &InstallConfig) -> Option<&Baremetal> {
+pub(crate) fn baremetal(config: &InstallConfig) -> Option<&Baremetal> {
     match &config.platform {
         Platform::Baremetal(baremetal) => Some(baremetal),
         Platform::None => None,
@@ -13,17 +13,17 @@ pub fn baremetal(config: &InstallConfig) -> Option<&Baremetal> {
 }
 
 /// Virtual addresses of the API, where the platform has them.
-pub fn api_vips(config: &InstallConfig) -> Vec<IpAddr> {
+pub(crate) fn api_vips(config: &InstallConfig) -> Vec<IpAddr> {
     let given = baremetal(config).map(|b| b.api_vips.as_slice()).unwrap_or_default();
     given.iter().filter_map(|address| address.parse().ok()).collect()
 }
 
-pub fn has_pool(config: &InstallConfig, pool: &str) -> bool {
+pub(crate) fn has_pool(config: &InstallConfig, pool: &str) -> bool {
     pool != "arbiter" || config.merged.arbiter.is_some()
 }
 
 /// Where machines find the machine-config server: by name, or by address where the name is made inside the cluster.
-pub fn pointer_host(config: &InstallConfig) -> String {
+pub(crate) fn pointer_host(config: &InstallConfig) -> String {
     match api_vips(config).first() {
         Some(IpAddr::V6(address)) => format!("[{address}]"),
         Some(address) => address.to_string(),
@@ -32,17 +32,17 @@ pub fn pointer_host(config: &InstallConfig) -> String {
 }
 
 /// `None` without the stanza.
-pub fn installation_disk(config: &InstallConfig) -> Option<&str> {
+pub(crate) fn installation_disk(config: &InstallConfig) -> Option<&str> {
     config.merged.bootstrap_in_place.as_ref().map(|given| given.installation_disk.as_str())
 }
 
-pub fn dual_stack(config: &InstallConfig) -> bool {
+pub(crate) fn dual_stack(config: &InstallConfig) -> bool {
     let service = &config.networks.service;
     service.iter().any(|cidr| cidr.addr().is_ipv4()) && service.iter().any(|cidr| cidr.addr().is_ipv6())
 }
 
 /// Whether a feature set has a gate that the assets depend on.
-pub fn enabled(config: &InstallConfig, gate: &str) -> bool {
+pub(crate) fn enabled(config: &InstallConfig, gate: &str) -> bool {
     match (config.merged.feature_set.as_str(), gate) {
         ("CustomNoUpgrade", _) => config.feature_gates.get(gate).copied().unwrap_or(false),
         (_, "OSStreams") => true,
@@ -51,7 +51,7 @@ pub fn enabled(config: &InstallConfig, gate: &str) -> bool {
 }
 
 /// What is reached without the proxy: the cluster's own, and what the user says.
-pub fn no_proxy(config: &InstallConfig, given: &str) -> String {
+pub(crate) fn no_proxy(config: &InstallConfig, given: &str) -> String {
     if given.split(',').any(|entry| entry.trim() == "*") {
         return "*".into();
     }
@@ -66,7 +66,7 @@ pub fn no_proxy(config: &InstallConfig, given: &str) -> String {
 }
 
 /// What `pki.signerCertificates.key` asks for, if it asks.
-pub fn keys(config: &InstallConfig) -> Result<Option<KeyAlgorithm>, String> {
+pub(crate) fn keys(config: &InstallConfig) -> Result<Option<KeyAlgorithm>, String> {
     let Some(pki) = &config.merged.pki else { return Ok(None) };
     let key = &pki.signer_certificates.key;
     let name = match key.algorithm.as_str() {

@@ -3,7 +3,7 @@
 use crate::CreateError;
 use serde::Serialize;
 
-pub fn to_yaml(value: &impl Serialize) -> Result<String, CreateError> {
+pub(crate) fn to_yaml(value: &impl Serialize) -> Result<String, CreateError> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let mut text = String::new();
     serde_saphyr::to_fmt_writer_with_options(&mut text, value, options)

@@ -32,30 +32,30 @@ use std::path::Path;
 const ORDER: &str = "go-on-alone.json";
 const TAKEN: &str = "go-on-alone.taken.json";
 /// Its lines in the node's journal.
-pub const WHO: &str = "etcd-start";
+pub(crate) const WHO: &str = "etcd-start";
 const STEP: &str = "go-on-alone";
 const CONFIG_FLAG: &str = "--config-file=";
 
 /// For one start of etcd.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub(crate) struct Order {
     pub id: String,
     pub allows: Allows,
 }
 
 impl Order {
-    pub fn new(allows: Allows) -> Self {
+    pub(crate) fn new(allows: Allows) -> Self {
         Self { id: time::OffsetDateTime::now_utc().unix_timestamp_nanos().to_string(), allows }
     }
 
-    pub fn leave(&self, data: &Path) -> Result<()> {
+    pub(crate) fn leave(&self, data: &Path) -> Result<()> {
         write_atomic(&data.join(ORDER), serde_json::to_vec(self)?, 0o600)
             .map_err(cannot("order", "etcd to go on alone"))
     }
 }
 
 /// What nobody has taken yet holds no longer.
-pub fn withdraw(data: &Path) -> Result<()> {
+pub(crate) fn withdraw(data: &Path) -> Result<()> {
     match std::fs::remove_file(data.join(ORDER)) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         removed => removed.and_then(|()| sync(data)).map_err(cannot("take away", data.join(ORDER))),
@@ -79,7 +79,7 @@ fn take(data: &Path) -> Result<Option<Order>> {
 
 /// What a start made of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     GoesAlone,
     Refused(Refusal),
 }
@@ -120,21 +120,21 @@ fn is_to_go_alone(data: &Path, journal: &Journal) -> Result<bool> {
 }
 
 /// The last word of a start, and on which order.
-pub fn last_verdict(lines: &[Line]) -> Option<(String, Verdict)> {
+pub(crate) fn last_verdict(lines: &[Line]) -> Option<(String, Verdict)> {
     let line = lines.iter().rfind(|l| l.who == WHO && l.step.as_deref() == Some(STEP))?;
     let refusal = || Refusal { tail: tail_of(&line.facts), why: line.note.clone().unwrap_or_default() };
     let verdict = if line.event == Event::End { Verdict::GoesAlone } else { Verdict::Refused(refusal()) };
     Some((line.facts.get("order")?.clone(), verdict))
 }
 
-pub fn facts_of(tail: &Tail) -> BTreeMap<String, String> {
+pub(crate) fn facts_of(tail: &Tail) -> BTreeMap<String, String> {
     let facts = [("commit", tail.commit), ("last", tail.last), ("term", tail.term)];
     let mut facts: BTreeMap<_, _> = facts.map(|(name, number)| (name.to_string(), number.to_string())).into();
     facts.insert("changesMembers".into(), tail.changes_members.to_string());
     facts
 }
 
-pub fn tail_of(facts: &BTreeMap<String, String>) -> Option<Tail> {
+pub(crate) fn tail_of(facts: &BTreeMap<String, String>) -> Option<Tail> {
     let number = |name: &str| facts.get(name)?.parse().ok();
     let changes_members = facts.get("changesMembers")? == "true";
     Some(Tail { commit: number("commit")?, last: number("last")?, term: number("term")?, changes_members })

@@ -18,7 +18,7 @@ const PARALLEL: usize = 8;
 /// Machines wait for the right to ask for a certificate; most objects wait for their namespace or kind.
 const FIRST: &[&str] = &["ClusterRoleBinding", "Namespace", "CustomResourceDefinition"];
 
-pub fn read_manifests(dir: &Path) -> Result<BTreeMap<String, Value>> {
+pub(crate) fn read_manifests(dir: &Path) -> Result<BTreeMap<String, Value>> {
     let mut objects = BTreeMap::new();
     for entry in std::fs::read_dir(dir).map_err(cannot("list", dir))? {
         let path = entry.map_err(cannot("list", dir))?.path();
@@ -45,7 +45,7 @@ fn rank(object: &Value) -> usize {
     FIRST.iter().position(|kind| object["kind"] == *kind).unwrap_or(FIRST.len())
 }
 
-pub async fn create_all(client: &Client, dir: &Path) -> Result<()> {
+pub(crate) async fn create_all(client: &Client, dir: &Path) -> Result<()> {
     let mut left = read_manifests(dir)?;
     let condition = Condition::new(
         "all manifests to be created",

@@ -29,7 +29,7 @@ const HELD_AT_MOST: &str = "2";
 
 /// Until another member leads; whatever goes wrong is tried again, and in the end the etcd operator does it before it removes
 /// this member.
-pub async fn hand_over(c: &Context) {
+pub(crate) async fn hand_over(c: &Context) {
     // Held by a run of ours that was killed.
     if let Some(api_server) = api_server() {
         let _ = kill(api_server, Signal::SIGCONT);

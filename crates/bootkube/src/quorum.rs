@@ -36,7 +36,7 @@ const ACCEPTED: &str = "accept-loss";
 /// As long as it is polled. Without an API to ask, the patience is the default.
 ///
 /// Cut short anywhere, it leaves at most an order, which fits one log and no later one; `close` takes that away too.
-pub async fn watch_over(c: &Context, client: Option<&Client>) {
+pub(crate) async fn watch_over(c: &Context, client: Option<&Client>) {
     let cache = client.map(Cache::new);
     let (mut wait, mut lost_since, mut said) = (patience::DEFAULT, None, String::new());
     // A killed run's order may be older than what is true now: this run looks for itself, with patience.
@@ -176,7 +176,7 @@ async fn restore(c: &Context, lost: &str, allows: Allows) -> Result<()> {
 }
 
 /// etcd leads: whatever was under way is over. Also for those who stop watching.
-pub fn close(c: &Context) -> Result<()> {
+pub(crate) fn close(c: &Context) -> Result<()> {
     alone::withdraw(&c.path(paths::ETCD_DATA))?;
     if is_under_way(&c.journal.read()?) {
         c.journal.by(WHO).end(STEP)?;

@@ -4,7 +4,7 @@ use seedling_steps::Stage;
 use seedling_steps::journal::{Event, Fate, Line, fold};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resume {
+pub(crate) enum Resume {
     Run,
     Skip,
     /// Killed after the stage ended and before its done file was there.
@@ -16,7 +16,7 @@ pub enum Resume {
 }
 
 /// `before` is the journal as this run found it.
-pub fn resume(before: &[Line], who: &str, stage: &Stage, done_file: bool) -> Resume {
+pub(crate) fn resume(before: &[Line], who: &str, stage: &Stage, done_file: bool) -> Resume {
     if stage.done.is_none() {
         return Resume::Run;
     }

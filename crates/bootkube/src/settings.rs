@@ -11,13 +11,13 @@ const BRING_UP: &str = "bring-up";
 const NO_PROGRESS: &str = "no-progress-minutes";
 
 /// `dir` is bootkube's. None: nobody said anything that makes sense.
-pub fn no_progress_minutes(dir: &Path) -> Option<u32> {
+pub(crate) fn no_progress_minutes(dir: &Path) -> Option<u32> {
     let minutes = configmap(dir, BRING_UP)?.remove(NO_PROGRESS)?;
     minutes.trim().parse().ok().filter(|minutes| *minutes > 0)
 }
 
 /// How long certificates live. One with mistakes counts as none, here as later; then the operators say so.
-pub fn certificate_policy(dir: &Path) -> Policy {
+pub(crate) fn certificate_policy(dir: &Path) -> Policy {
     let data = configmap(dir, CERTIFICATES_CONFIGMAP).unwrap_or_default();
     Policy::parse(&data).unwrap_or_else(|wrong| {
         println!("ConfigMap {CERTIFICATES_CONFIGMAP} counts as if it were not there: {}", wrong.join("; "));

@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 /// The command with a help text in groups; the words are the commands' own.
-pub fn grouped(command: Command) -> Command {
+pub(crate) fn grouped(command: Command) -> Command {
     let template = template(&command);
     command.help_template(template)
 }

@@ -16,7 +16,7 @@ const UPSTREAMS: [&str; 8] =
 const GROUPS: [&str; 4] = ["create", "destroy", "gather", "wait-for"];
 
 /// `--dir D create manifests` and `create --dir D manifests` are `create manifests --dir D`.
-pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub(crate) fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut given = given.into_iter();
     let mut command: Vec<_> = given.next().into_iter().collect();
     let mut flags = Vec::new();
@@ -40,7 +40,7 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// As the parser says it on a terminal and of our own commands; else openshift-install's line first, then what the parser advises.
-pub fn refuse(error: &clap::Error) -> ExitCode {
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(1).into();
     let first = std::env::args().nth(1).unwrap_or_default();
     let ours =

@@ -106,7 +106,7 @@ pub(crate) struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    pub fn new(inner: S) -> Self {
+    pub(crate) fn new(inner: S) -> Self {
         Self { inner, pace: Arc::default() }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug)]
 struct Whenever(Arc<WebPkiServerVerifier>);
 
-pub fn verifier(
+pub(crate) fn verifier(
     roots: Vec<Vec<u8>>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Box<dyn std::error::Error + Send + Sync>> {
     let mut store = RootCertStore::empty();

@@ -3,7 +3,7 @@
 use seedling_types::ReleaseInfo;
 use seedling_types::release::Binary;
 
-pub fn release() -> ReleaseInfo {
+pub(crate) fn release() -> ReleaseInfo {
     let image = |name: &str| {
         let digest = format!("{:064x}", name.len());
         (name.to_string(), format!("registry.seedling.internal/seedling/{name}@sha256:{digest}"))
@@ -32,7 +32,7 @@ pub fn release() -> ReleaseInfo {
     }
 }
 
-pub const INSTALL_CONFIG: &str = "apiVersion: v1
+pub(crate) const INSTALL_CONFIG: &str = "apiVersion: v1
 baseDomain: alchemy.com
 compute:
 - name: worker
@@ -48,6 +48,6 @@ platform: {none: {}}
 ";
 
 #[expect(clippy::unwrap_used, reason = "tests")]
-pub fn cluster_config() -> crate::ClusterConfig {
+pub(crate) fn cluster_config() -> crate::ClusterConfig {
     crate::ClusterConfig::from_install_config(INSTALL_CONFIG).unwrap()
 }

@@ -24,12 +24,12 @@ pub struct EventLog {
     lost: Arc<AtomicU64>,
 }
 
-pub struct Writer {
+pub(crate) struct Writer {
     task: JoinHandle<()>,
     finish: oneshot::Sender<()>,
 }
 
-pub fn open(path: &Path) -> Result<(EventLog, Writer), HelperError> {
+pub(crate) fn open(path: &Path) -> Result<(EventLog, Writer), HelperError> {
     open_with(path, LONGEST)
 }
 
@@ -58,7 +58,7 @@ fn now(what: HelperEventKind) -> HelperEvent {
 
 impl Writer {
     /// Writes what was sent before this call, then ends; relays that still run may hold senders.
-    pub async fn finish(self) {
+    pub(crate) async fn finish(self) {
         let _ = self.finish.send(());
         let _ = self.task.await;
     }

@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 /// Kept by the process, so that the server can be started again: what was inherited comes only once.
-pub type Inherited = Arc<Vec<(std::net::TcpListener, Forward)>>;
+pub(crate) type Inherited = Arc<Vec<(std::net::TcpListener, Forward)>>;
 
-pub fn inherited(config: &HelperConfig) -> Result<Inherited, HelperError> {
+pub(crate) fn inherited(config: &HelperConfig) -> Result<Inherited, HelperError> {
     config.forwards.iter().map(inherit).collect::<Result<Vec<_>, _>>().map(Arc::new)
 }
 
-pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
+pub(crate) fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
     let copy = |(listener, forward): &(std::net::TcpListener, Forward)| {
         let listener = listener.try_clone().and_then(TcpListener::from_std);
         let fail = |_| HelperError::Forward { fd: forward.fd, to: forward.to };

@@ -47,7 +47,7 @@ impl Pulse {
 }
 
 /// Returns when it has been silent for too long, with what to say of it.
-pub async fn silence(pipe: &Receiver) -> String {
+pub(crate) async fn silence(pipe: &Receiver) -> String {
     let mut pulse = Pulse::default();
     let mut tick = interval(BEAT);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

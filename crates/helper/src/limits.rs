@@ -50,7 +50,7 @@ impl Share {
 
 /// Kept over restarts of a server: its connections live on without it.
 #[derive(Clone)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub api: Arc<Slots>,
     pub machine_config: Arc<Slots>,
     pub forward: Arc<Slots>,
@@ -60,7 +60,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    pub fn of(descriptors: usize) -> Self {
+    pub(crate) fn of(descriptors: usize) -> Self {
         Self {
             api: API.of(descriptors),
             machine_config: MACHINE_CONFIG.of(descriptors),
@@ -72,7 +72,7 @@ impl Limits {
     }
 }
 
-pub struct Slots {
+pub(crate) struct Slots {
     pub service: &'static str,
     most: usize,
     most_of_one: usize,
@@ -88,20 +88,20 @@ struct Taken {
 }
 
 /// One connection's place, given back when it ends.
-pub struct Slot {
+pub(crate) struct Slot {
     slots: Arc<Slots>,
     caller: IpAddr,
 }
 
 /// No place is free. `say`: how many were refused since this was last told of, if it is time to tell.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Full {
+pub(crate) struct Full {
     pub say: Option<u64>,
     pub reason: String,
 }
 
 impl Slots {
-    pub fn take(self: &Arc<Self>, caller: IpAddr, now: Instant) -> Result<Slot, Full> {
+    pub(crate) fn take(self: &Arc<Self>, caller: IpAddr, now: Instant) -> Result<Slot, Full> {
         let mut taken = self.lock();
         let of_one = taken.of.get(&caller).copied().unwrap_or(0);
         let reason = if of_one >= self.most_of_one {

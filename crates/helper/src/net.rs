@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 /// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free.
-pub const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// After a failed receive, at first and at most. Nothing tells when an interface is back.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
@@ -26,15 +26,19 @@ const KEEPALIVE_RETRIES: u32 = 3;
 const STALLED: Duration = Duration::from_secs(60);
 
 /// Per direction; the copy loop's own 8 KiB costs twice the system calls on large lists.
-pub const RELAY_BUFFER: usize = 32 * 1024;
+pub(crate) const RELAY_BUFFER: usize = 32 * 1024;
 
-pub async fn tcp(what: &'static str, address: Ipv4Addr, port: u16) -> Result<TcpListener, HelperError> {
+pub(crate) async fn tcp(
+    what: &'static str,
+    address: Ipv4Addr,
+    port: u16,
+) -> Result<TcpListener, HelperError> {
     let address = SocketAddr::from((address, port));
     TcpListener::bind(address).await.map_err(|source| HelperError::Bind { what, address, source })
 }
 
 /// With `device`, only that interface's packets arrive and leave: broadcasts need it.
-pub fn udp(
+pub(crate) fn udp(
     what: &'static str,
     address: Ipv4Addr,
     port: u16,
@@ -55,7 +59,7 @@ pub fn udp(
 }
 
 /// The next connection that has a place; those that have none are closed at once.
-pub async fn accept(
+pub(crate) async fn accept(
     listener: &TcpListener,
     slots: &Arc<Slots>,
     events: &EventLog,
@@ -81,7 +85,7 @@ pub async fn accept(
 
 /// The next packet. A socket that fails (its interface is down, the kernel has no memory) is asked again ever later, not at once:
 /// it may fail at every call.
-pub async fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
+pub(crate) async fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
     let mut failures = 0;
     loop {
         match socket.recv_from(buffer).await {
@@ -100,7 +104,7 @@ fn receive_pause(failures: u32) -> Duration {
 }
 
 /// Small messages leave at once, and a peer that vanished is noticed.
-pub fn prepare(stream: &TcpStream) {
+pub(crate) fn prepare(stream: &TcpStream) {
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL)
@@ -112,18 +116,18 @@ pub fn prepare(stream: &TcpStream) {
 }
 
 /// For answers of our own. Not for relays: this takes the place of their keepalive, which notices sooner.
-pub fn give_up_when_stalled(stream: &TcpStream) {
+pub(crate) fn give_up_when_stalled(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_tcp_user_timeout(Some(STALLED));
 }
 
 /// Copies both ways until both sides are done; an error of either side ends both.
-pub async fn relay(mut a: TcpStream, mut b: TcpStream) {
+pub(crate) async fn relay(mut a: TcpStream, mut b: TcpStream) {
     prepare(&a);
     prepare(&b);
     let _ = tokio::io::copy_bidirectional_with_sizes(&mut a, &mut b, RELAY_BUFFER, RELAY_BUFFER).await;
 }
 
-pub fn v4(address: SocketAddr) -> Ipv4Addr {
+pub(crate) fn v4(address: SocketAddr) -> Ipv4Addr {
     match address {
         SocketAddr::V4(a) => *a.ip(),
         SocketAddr::V6(a) => a.ip().to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),

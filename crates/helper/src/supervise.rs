@@ -10,11 +10,11 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 /// Runs for ever; it has its sockets when it is made.
-pub type Server = Pin<Box<dyn Future<Output = ()> + Send>>;
-pub type Starting = Pin<Box<dyn Future<Output = Result<Server, HelperError>> + Send>>;
+pub(crate) type Server = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Starting = Pin<Box<dyn Future<Output = Result<Server, HelperError>> + Send>>;
 
 /// One of the helper's servers: how it is called, and how it is started, at first and again.
-pub struct Kind {
+pub(crate) struct Kind {
     pub what: &'static str,
     pub start: fn(Context) -> Starting,
 }
@@ -25,14 +25,14 @@ const MOST: Duration = Duration::from_secs(10);
 const CALM: Duration = Duration::from_secs(60);
 
 /// The pause before the next start, after one that lasted `ran`.
-pub fn pause(before: Option<Duration>, ran: Duration) -> Duration {
+pub(crate) fn pause(before: Option<Duration>, ran: Duration) -> Duration {
     match before {
         Some(before) if ran < CALM => (before * 2).min(MOST),
         _ => FIRST,
     }
 }
 
-pub async fn supervise<F>(what: &str, events: &EventLog, mut server: Server, start: impl Fn() -> F)
+pub(crate) async fn supervise<F>(what: &str, events: &EventLog, mut server: Server, start: impl Fn() -> F)
 where
     F: Future<Output = Result<Server, HelperError>>,
 {

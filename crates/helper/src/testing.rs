@@ -3,7 +3,7 @@
 use seedling_types::HelperConfig;
 
 /// Bootstrap .10, three masters .11-.13, one worker .21; the helper is .1.
-pub fn config() -> HelperConfig {
+pub(crate) fn config() -> HelperConfig {
     let host = |name: &str, role: &str, last: u8| {
         format!(
             "{{name: {name}, role: {role}, mac: '52:54:00:00:00:{last:02}', address: 192.168.100.{last}}}"

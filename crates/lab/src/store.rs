@@ -104,7 +104,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Removes the file while it is held; whoever waits for it notices and takes the next one.
-    pub fn remove(self) -> Result<(), LabError> {
+    pub(crate) fn remove(self) -> Result<(), LabError> {
         at(&self.path, fs::remove_file(&self.path))
     }
 }

@@ -4,7 +4,7 @@ use crate::proxy::Caller;
 use seedling_types::{Admission, Host, Inventory, Role, admission};
 use std::net::IpAddr;
 
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     pub caller: &'a Caller,
     pub pool: &'a str,
     /// Of the header `Authorization: Bearer …`.
@@ -12,7 +12,7 @@ pub struct Asked<'a> {
 }
 
 /// The machine at an address.
-pub fn machine<'a>(caller: &Caller, inventory: &'a Inventory) -> Option<&'a Host> {
+pub(crate) fn machine<'a>(caller: &Caller, inventory: &'a Inventory) -> Option<&'a Host> {
     match caller.address()? {
         IpAddr::V4(address) => inventory.by_address(address),
         IpAddr::V6(_) => None,
@@ -20,7 +20,11 @@ pub fn machine<'a>(caller: &Caller, inventory: &'a Inventory) -> Option<&'a Host
 }
 
 /// Why it may have it, or why not. Headers that name a client (X-Forwarded-For and the like) are nobody's word.
-pub fn admit(asked: &Asked, inventory: &Inventory, admission: &Admission) -> Result<&'static str, String> {
+pub(crate) fn admit(
+    asked: &Asked,
+    inventory: &Inventory,
+    admission: &Admission,
+) -> Result<&'static str, String> {
     if admission.open {
         return Ok("the server is open to everybody");
     }

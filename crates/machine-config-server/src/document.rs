@@ -14,7 +14,7 @@ pub struct Parts {
     pub kubeconfig: String,
 }
 
-pub fn document(parts: &Parts, version: Version) -> Result<Value, Untranslatable> {
+pub(crate) fn document(parts: &Parts, version: Version) -> Result<Value, Untranslatable> {
     let name = &parts.rendered.metadata.name;
     let mut config = parts.rendered.spec.config.clone();
     let ca = parts.controller_config.pointer("/spec/kubeAPIServerServingCAData").and_then(Value::as_str);

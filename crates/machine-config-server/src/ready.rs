@@ -10,7 +10,7 @@ const FRESH: Duration = Duration::from_secs(1);
 const POOLS: [&str; 3] = ["master", "worker", "arbiter"];
 
 #[derive(Default)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     known: [Mutex<Option<Seen>>; POOLS.len()],
     others: Mutex<Option<Seen>>,
 }
@@ -39,7 +39,7 @@ fn answer(last: Option<&Seen>, pool: &str, now: Instant) -> Answer {
 
 impl Readiness {
     /// Who comes while somebody looks waits for what is seen.
-    pub async fn of(&self, pool: &str, look: impl AsyncFnOnce() -> StatusCode) -> StatusCode {
+    pub(crate) async fn of(&self, pool: &str, look: impl AsyncFnOnce() -> StatusCode) -> StatusCode {
         let place = POOLS.iter().position(|known| *known == pool).map_or(&self.others, |i| &self.known[i]);
         let mut last = place.lock().await;
         match answer(last.as_ref(), pool, Instant::now()) {

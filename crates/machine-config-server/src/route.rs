@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Route {
+pub(crate) enum Route {
     Health,
     /// Whether a pool's config could be handed out: for the operator, which has no node's token. Not upstream's.
     Ready(String),
@@ -14,7 +14,7 @@ pub enum Route {
     MethodNotAllowed,
 }
 
-pub fn route(method: &Method, path: &str, query: Option<&str>) -> Route {
+pub(crate) fn route(method: &Method, path: &str, query: Option<&str>) -> Route {
     let query = query.map(|q| format!("?{q}")).unwrap_or_default();
     let clean = clean(path);
     if clean != path {

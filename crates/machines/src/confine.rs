@@ -26,7 +26,7 @@ const WITHHELD: [&str; 13] = [
     "CAP_WAKE_ALARM",
 ];
 
-pub fn is_withheld(capability: &str) -> bool {
+pub(crate) fn is_withheld(capability: &str) -> bool {
     WITHHELD.contains(&capability)
 }
 
@@ -52,7 +52,7 @@ const DEVICES: [Device; 14] = [
 ];
 
 /// For the OCI config: everything is denied, then these.
-pub fn device_rules() -> Vec<Value> {
+pub(crate) fn device_rules() -> Vec<Value> {
     let listed = DEVICES.iter().map(|(kind, major, minor, access)| {
         let mut rule = json!({ "allow": true, "type": kind, "access": access });
         for (name, number) in [("major", major), ("minor", minor)] {
@@ -75,7 +75,7 @@ fn device_lines() -> impl Iterator<Item = String> {
 
 /// On version 1 a node could lift what holds for its own group, whose files it sees: so its lab's group is held to the same, and no group
 /// can be given more than the one above. Before the lab's first machine; afterwards it changes nothing.
-pub fn hold_devices(lab_group: &Path) -> Result<(), MachineError> {
+pub(crate) fn hold_devices(lab_group: &Path) -> Result<(), MachineError> {
     at(lab_group, fs::create_dir_all(lab_group))?;
     // Machines are switched on side by side, and between the two writes none may be.
     let group = at(lab_group, File::open(lab_group))?;
@@ -108,7 +108,7 @@ const REFUSED_CALLS: [&str; 16] = [
     "userfaultfd",
 ];
 
-pub fn seccomp() -> Value {
+pub(crate) fn seccomp() -> Value {
     json!({
         "defaultAction": "SCMP_ACT_ALLOW",
         "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
@@ -117,7 +117,7 @@ pub fn seccomp() -> Value {
 }
 
 /// Shows memory, keys or hardware of the machine below.
-pub const MASKED: [&str; 8] = [
+pub(crate) const MASKED: [&str; 8] = [
     "/proc/acpi",
     "/proc/kcore",
     "/proc/keys",
@@ -129,7 +129,7 @@ pub const MASKED: [&str; 8] = [
 ];
 
 /// A word written there makes the machine below run a program, or stop.
-pub const READ_ONLY: [&str; 7] = [
+pub(crate) const READ_ONLY: [&str; 7] = [
     "/proc/bus",
     "/proc/irq",
     "/proc/sys/kernel/core_pattern",
@@ -140,7 +140,7 @@ pub const READ_ONLY: [&str; 7] = [
 ];
 
 /// A pod with a user namespace may mount a /proc and a /sys of its own only where whole ones can be seen.
-pub const WHOLE: [(&str, &str); 2] = [("/dev/.whole/proc", "proc"), ("/dev/.whole/sys", "sysfs")];
+pub(crate) const WHOLE: [(&str, &str); 2] = [("/dev/.whole/proc", "proc"), ("/dev/.whole/sys", "sysfs")];
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file with this ending is mounted on the directory beside it that has its name, while the machine is on.
-pub const IMAGE: &str = "disk";
+pub(crate) const IMAGE: &str = "disk";
 
 /// What can have a disk of its own. Not the machine's whole file system: it is a directory of the machine below, which is to see what is on it
 /// also while the machine is off, and a directory has no end of its own.
@@ -40,7 +40,7 @@ impl Disk {
 
 /// An ext4 disk with what is in the directory already; one that is there stays. Made under another name first, so that it is there whole
 /// or not at all.
-pub async fn make(directory: &Path, mib: u32) -> Result<(), MachineError> {
+pub(crate) async fn make(directory: &Path, mib: u32) -> Result<(), MachineError> {
     let image = directory.with_extension(IMAGE);
     if image.exists() {
         return Ok(());
@@ -57,7 +57,7 @@ pub async fn make(directory: &Path, mib: u32) -> Result<(), MachineError> {
 }
 
 /// The disk a directory lies on, as control groups name it: a partition is part of its disk.
-pub fn device_of(directory: &Path) -> Result<String, MachineError> {
+pub(crate) fn device_of(directory: &Path) -> Result<String, MachineError> {
     let number = at(directory, fs::metadata(directory))?.dev();
     let name = format!("{}:{}", nix::sys::stat::major(number), nix::sys::stat::minor(number));
     let block = PathBuf::from("/sys/dev/block").join(&name);

@@ -12,7 +12,7 @@ const UNTIL_THERE: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Keeps the config in step with the subnet file; `written` is called after each write.
-pub async fn keep(written: impl Fn(Ipv4Net, u32)) {
+pub(crate) async fn keep(written: impl Fn(Ipv4Net, u32)) {
     let mut current = None;
     loop {
         let subnet = std::fs::read_to_string(SUBNET_FILE).ok().and_then(|text| parse(&text));

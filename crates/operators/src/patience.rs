@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-pub use seedling_cluster::patience::read;
+pub(crate) use seedling_cluster::patience::read;
 
 /// How far each master has come, and since when no further.
 #[derive(Debug)]
-pub struct Progress<S>(BTreeMap<String, (S, Instant)>);
+pub(crate) struct Progress<S>(BTreeMap<String, (S, Instant)>);
 
 impl<S> Default for Progress<S> {
     fn default() -> Self {
@@ -18,7 +18,7 @@ impl<S> Default for Progress<S> {
 impl<S: Ord> Progress<S> {
     /// How long `master` has come no further. Only what it never reached before counts: one that fails again and again stands
     /// still. While it is `well` it does not stand still.
-    pub fn stalled(&mut self, master: &str, step: S, well: bool, now: Instant) -> Duration {
+    pub(crate) fn stalled(&mut self, master: &str, step: S, well: bool, now: Instant) -> Duration {
         match self.0.get_mut(master) {
             Some((best, since)) => {
                 if well || step > *best {

@@ -9,7 +9,7 @@ use aws_lc_sys::{
 use std::ptr::null_mut;
 
 /// A new private key as PKCS#1, in DER.
-pub fn generate(bits: u16) -> Option<Vec<u8>> {
+pub(crate) fn generate(bits: u16) -> Option<Vec<u8>> {
     // SAFETY: each object is the library's own, is asked for null before it is used, and is freed once, by its guard, also where
     // something fails; the encoding is copied before it is freed.
     unsafe {

@@ -2,7 +2,7 @@
 //! Versions are in the go.mod files under `release/`, nowhere else.
 
 /// Programs built from one go.mod, because their dependency graphs agree.
-pub struct Group {
+pub(crate) struct Group {
     /// Folder under `release/`.
     pub dir: &'static str,
     /// Module whose version is the group's version.
@@ -17,7 +17,7 @@ pub struct Group {
     pub seconds: u32,
 }
 
-pub const GROUPS: &[Group] = &[
+pub(crate) const GROUPS: &[Group] = &[
     Group {
         dir: "kubernetes",
         module: "k8s.io/kubernetes",
@@ -118,7 +118,7 @@ pub const GROUPS: &[Group] = &[
 
 /// What an image gets from Debian.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum System {
+pub(crate) enum System {
     None,
     /// busybox and its links: a shell for init containers and test workloads.
     Shell,
@@ -126,7 +126,7 @@ pub enum System {
     Packets,
 }
 
-pub struct Image {
+pub(crate) struct Image {
     pub name: &'static str,
     /// Program and its path in the image; the first is the entry point.
     pub programs: &'static [(&'static str, &'static str)],
@@ -145,7 +145,7 @@ const fn image(
 }
 
 /// All images but the release image, which is the seedling image with the manifests on top.
-pub const IMAGES: &[Image] = &[
+pub(crate) const IMAGES: &[Image] = &[
     image(
         "etcd",
         Some("etcd"),
@@ -191,7 +191,7 @@ pub const IMAGES: &[Image] = &[
 ];
 
 /// Node software that Ignition fetches.
-pub const NODE_BINARIES: &[&str] = &[
+pub(crate) const NODE_BINARIES: &[&str] = &[
     "containerd",
     "containerd-shim-runc-v2",
     "crictl",
@@ -203,11 +203,11 @@ pub const NODE_BINARIES: &[&str] = &[
     "seedling",
 ];
 /// In `bin/` for measuring against it; no node of ours fetches it.
-pub const BENCHMARK_BINARIES: &[&str] = &["kubeadm"];
+pub(crate) const BENCHMARK_BINARIES: &[&str] = &["kubeadm"];
 
 /// CRDs come as data from this module, pinned in this folder; its file `crds` names them.
-pub const CRD_DIR: &str = "openshift-api";
-pub const CRD_MODULE: &str = "github.com/openshift/api";
+pub(crate) const CRD_DIR: &str = "openshift-api";
+pub(crate) const CRD_MODULE: &str = "github.com/openshift/api";
 
 #[cfg(test)]
 mod tests {

@@ -201,7 +201,7 @@ impl Build<'_> {
 }
 
 /// Makes sure that this is the source tree, and that nobody else builds into the cache. Removes what an interrupted build has left there.
-pub fn hold(source: &Path, cache: &Path) -> Result<fs::File, ReleaseError> {
+pub(crate) fn hold(source: &Path, cache: &Path) -> Result<fs::File, ReleaseError> {
     if !source.join("kubernetes/go.mod").exists() {
         let what = format!("{} is not a bill of materials", source.display());
         return Err(ReleaseError::invalid(
@@ -222,10 +222,10 @@ pub fn hold(source: &Path, cache: &Path) -> Result<fs::File, ReleaseError> {
 }
 
 /// Prefix of folders that become something only when they are renamed.
-pub const UNFINISHED: &str = ".unfinished-";
+pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 /// Removes what an interrupted run left; the caller holds the lock.
-pub fn sweep(dir: &Path, prefix: &str) -> Result<(), ReleaseError> {
+pub(crate) fn sweep(dir: &Path, prefix: &str) -> Result<(), ReleaseError> {
     for entry in fs::read_dir(dir).at(dir)? {
         let entry = entry.at(dir)?;
         if entry.file_name().to_string_lossy().starts_with(prefix) {

@@ -27,12 +27,12 @@ const IPTABLES: [&str; 6] =
     ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
 
 /// The unpacked packages; the folder is named by the packages' own digests.
-pub struct Packages {
+pub(crate) struct Packages {
     root: PathBuf,
 }
 
 impl Packages {
-    pub fn fetch(source: &Path, cache: &Path, progress: &Progress) -> Result<Self, ReleaseError> {
+    pub(crate) fn fetch(source: &Path, cache: &Path, progress: &Progress) -> Result<Self, ReleaseError> {
         let list = source.join("debian/packages");
         let text = fs::read_to_string(&list).at(&list)?;
         let wanted: Vec<_> = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).collect();
@@ -65,7 +65,7 @@ impl Packages {
         Ok(Self { root: done })
     }
 
-    pub fn add(&self, system: System, tree: &mut Tree) -> Result<(), ReleaseError> {
+    pub(crate) fn add(&self, system: System, tree: &mut Tree) -> Result<(), ReleaseError> {
         if system == System::None {
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl Packages {
     }
 
     /// Version of busybox's package, for people.
-    pub fn version(&self) -> String {
+    pub(crate) fn version(&self) -> String {
         let doc = self.root.join("bin/busybox");
         let out = Command::new(&doc)
             .arg("--help")

@@ -24,7 +24,7 @@ impl ReleaseError {
 }
 
 /// Adds the path to an I/O error.
-pub trait At<T> {
+pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T, ReleaseError>;
 }
 
@@ -44,7 +44,7 @@ const DISK_FULL: &str = "the disk is full: make room (the payload needs about 4 
                          SEEDLING_CACHE to another disk; then run it again, it goes on where it stopped";
 
 /// Runs a command to its end and returns its stdout; a failure carries the end of what it said.
-pub fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError> {
+pub(crate) fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError> {
     let failed = failure(shown(command), hint);
     let out = command.output().map_err(|e| failed(e.to_string()))?;
     if !out.status.success() {
@@ -54,7 +54,7 @@ pub fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError>
 }
 
 /// The same for a command that tells on stderr how far it is; its stdout is nobody's.
-pub fn output_telling(
+pub(crate) fn output_telling(
     command: &mut Command,
     hint: &str,
     mut tell: impl FnMut(&str),

@@ -20,14 +20,14 @@ const HINT: &str = "the module proxy may be slow or lack a version; run `seedlin
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
 /// Version of a module as go.mod requires it.
-pub fn required(go_mod: &str, module: &str) -> Option<String> {
+pub(crate) fn required(go_mod: &str, module: &str) -> Option<String> {
     go_mod.lines().find_map(|line| {
         let mut words = line.trim().trim_start_matches("require ").split_whitespace();
         (words.next() == Some(module)).then(|| words.next().map(str::to_string))?
     })
 }
 
-pub fn version(source: &Path, dir: &str, module: &str) -> Result<String, ReleaseError> {
+pub(crate) fn version(source: &Path, dir: &str, module: &str) -> Result<String, ReleaseError> {
     let path = source.join(dir).join("go.mod");
     required(&fs::read_to_string(&path).at(&path)?, module).ok_or_else(|| {
         ReleaseError::invalid(format!("{} does not require {module}", path.display()), "pin it there")
@@ -48,14 +48,14 @@ fn link_flags(group: &Group, version: &str) -> Result<String, ReleaseError> {
 }
 
 /// The folder that holds a group's programs once they are built.
-pub fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf, ReleaseError> {
+pub(crate) fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf, ReleaseError> {
     let flags = link_flags(group, &version(source, group.dir, group.module)?)?;
     let key = key(&source.join(group.dir), group, &flags)?;
     Ok(cache.join("go").join(format!("{}-{}", group.dir, &key[..16])))
 }
 
 /// Downloads the modules that a group is made of. Only to be quicker: what fails here is tried again, and told, when the group is built.
-pub fn fetch(go: &Toolchain, source: &Path, group: &Group) {
+pub(crate) fn fetch(go: &Toolchain, source: &Path, group: &Group) {
     let _ = output(&mut list(go, &source.join(group.dir), group), HINT);
 }
 
@@ -66,7 +66,7 @@ fn list(go: &Toolchain, dir: &Path, group: &Group) -> Command {
 }
 
 /// Builds the group into its place, and says how far it is.
-pub fn build(
+pub(crate) fn build(
     go: &Toolchain,
     source: &Path,
     cache: &Path,
@@ -149,7 +149,7 @@ fn key(dir: &Path, group: &Group, flags: &str) -> Result<String, ReleaseError> {
 }
 
 /// Removes earlier builds of the group; what is in use has hard links elsewhere.
-pub fn remove_older(parent: &Path, prefix: &str, keep: &Path) -> Result<(), ReleaseError> {
+pub(crate) fn remove_older(parent: &Path, prefix: &str, keep: &Path) -> Result<(), ReleaseError> {
     for entry in fs::read_dir(parent).at(parent)? {
         let path = entry.at(parent)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -27,7 +27,7 @@ pub fn load(dir: &Path) -> Result<ReleaseInfo, ReleaseError> {
     serde_json::from_slice(&bytes).at(&path)
 }
 
-pub fn save(dir: &Path, info: &ReleaseInfo) -> Result<(), ReleaseError> {
+pub(crate) fn save(dir: &Path, info: &ReleaseInfo) -> Result<(), ReleaseError> {
     write_atomically(&dir.join(FILE), &serde_json::to_vec_pretty(info).at(dir)?)
 }
 

@@ -196,14 +196,14 @@ fn descriptor(media_type: &str, blob: &Blob) -> Value {
     json!({"mediaType": media_type, "digest": blob.digest, "size": blob.size})
 }
 
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ReleaseError> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ReleaseError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut temporary = tempfile::NamedTempFile::new_in(dir).at(dir)?;
     temporary.write_all(bytes).at(path)?;
     keep(temporary, path)
 }
 
-pub fn keep(temporary: tempfile::NamedTempFile, path: &Path) -> Result<(), ReleaseError> {
+pub(crate) fn keep(temporary: tempfile::NamedTempFile, path: &Path) -> Result<(), ReleaseError> {
     use std::os::unix::fs::PermissionsExt;
     temporary.as_file().set_permissions(fs::Permissions::from_mode(0o644)).at(path)?;
     temporary.as_file().sync_data().at(path)?;

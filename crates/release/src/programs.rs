@@ -17,7 +17,7 @@ pub fn compile(source: &Path, cache: &Path) -> Result<(), ReleaseError> {
     compile_missing(&Toolchain::find(cache, &progress)?, source, cache, &progress)
 }
 
-pub fn compile_missing(
+pub(crate) fn compile_missing(
     go: &Toolchain,
     source: &Path,
     cache: &Path,

@@ -18,7 +18,7 @@ impl Progress {
 }
 
 /// What is left of the groups that must be built, by their usual times and by how long this machine took for those that are done.
-pub struct Plan {
+pub(crate) struct Plan {
     /// Usual seconds of each group, in order.
     usual: Vec<u32>,
     done: usize,
@@ -26,7 +26,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn of<'a>(groups: impl IntoIterator<Item = &'a Group>) -> Self {
+    pub(crate) fn of<'a>(groups: impl IntoIterator<Item = &'a Group>) -> Self {
         Self {
             usual: groups.into_iter().map(|group| group.seconds).collect(),
             done: 0,
@@ -34,13 +34,13 @@ impl Plan {
         }
     }
 
-    pub fn finished(&mut self, took: Duration) {
+    pub(crate) fn finished(&mut self, took: Duration) {
         self.done += 1;
         self.spent += took;
     }
 
     /// `1 of 8, about 9 min`, when `share` of the group at hand is done after `took`.
-    pub fn left(&self, share: f64, took: Duration) -> String {
+    pub(crate) fn left(&self, share: f64, took: Duration) -> String {
         let (before, rest) = self.usual.split_at(self.done.min(self.usual.len()));
         let current = f64::from(rest.first().copied().unwrap_or(0));
         let sum = |seconds: &[u32]| f64::from(seconds.iter().sum::<u32>());

@@ -31,7 +31,7 @@ fn transient(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-pub fn retrying<T>(
+pub(crate) fn retrying<T>(
     progress: &Progress,
     what: &str,
     mut attempt: impl FnMut() -> Result<T, ReleaseError>,

@@ -174,18 +174,18 @@ impl Tree {
 }
 
 /// Counts and hashes what is written through it.
-pub struct Hashing<W> {
+pub(crate) struct Hashing<W> {
     inner: W,
     hash: Sha256,
     size: u64,
 }
 
 impl<W: Write> Hashing<W> {
-    pub fn new(inner: W) -> Self {
+    pub(crate) fn new(inner: W) -> Self {
         Self { inner, hash: Sha256::new(), size: 0 }
     }
     /// What was written to, its sha256 (hex) and size.
-    pub fn finish(mut self) -> io::Result<(W, String, u64)> {
+    pub(crate) fn finish(mut self) -> io::Result<(W, String, u64)> {
         self.inner.flush()?;
         Ok((self.inner, hex(&self.hash.finalize()), self.size))
     }
@@ -204,13 +204,13 @@ impl<W: Write> Write for Hashing<W> {
 }
 
 /// Of everything that can be read (hex).
-pub fn sha256(mut from: impl Read) -> io::Result<String> {
+pub(crate) fn sha256(mut from: impl Read) -> io::Result<String> {
     let mut hash = Hashing::new(io::sink());
     io::copy(&mut from, &mut hash)?;
     Ok(hex(&hash.hash.finalize()))
 }
 
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Conditions {
+pub(crate) struct Conditions {
     /// RFC 3339, UTC.
     pub date: String,
     pub cores: usize,
@@ -20,7 +20,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    pub fn now(release: &ReleaseInfo) -> Self {
+    pub(crate) fn now(release: &ReleaseInfo) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let mut versions = release.components.clone();
         versions.insert("kubeadm".into(), release.kubernetes_version.clone());

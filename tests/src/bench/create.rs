@@ -19,7 +19,7 @@ const PEER_PEAK_BYTES: u64 = 158_000_000;
 /// Seconds are medians.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub(crate) struct Report {
     ours: f64,
     peer: f64,
     /// ours / peer; at most a tenth is wanted.
@@ -35,7 +35,12 @@ pub struct Report {
     conditions: Conditions,
 }
 
-pub fn measure(seedling: &Path, release: &Path, runs: usize, conditions: Conditions) -> Result<Report> {
+pub(crate) fn measure(
+    seedling: &Path,
+    release: &Path,
+    runs: usize,
+    conditions: Conditions,
+) -> Result<Report> {
     let mut seconds = Vec::new();
     for _ in 0..runs.max(5) {
         let dir = tempfile::tempdir()?;

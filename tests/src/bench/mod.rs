@@ -6,7 +6,7 @@
 //! helper, and is watched by the same code; the clock starts when the helper listens and the machines are switched on.
 
 mod conditions;
-pub mod create;
+pub(crate) mod create;
 mod kubeadm;
 mod observe;
 mod ours;
@@ -16,11 +16,11 @@ mod rest;
 mod rest_report;
 mod usage;
 
-pub use conditions::Conditions;
-pub use kubeadm::store::Store;
-pub use report::{Failed, Report};
-pub use rest::Rest;
-pub use rest_report::RestReport;
+pub(crate) use conditions::Conditions;
+pub(crate) use kubeadm::store::Store;
+pub(crate) use report::{Failed, Report};
+pub(crate) use rest::Rest;
+pub(crate) use rest_report::RestReport;
 
 use anyhow::{Context, Result};
 use observe::{Cluster, Milestones};
@@ -37,7 +37,7 @@ const SWITCH_ON: &str = "helper listens";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contestant {
+pub(crate) enum Contestant {
     Ours,
     /// Its defaults, masters joining one after the other, as its documentation says
     KubeadmSerial,
@@ -50,7 +50,7 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Ours,
         Self::KubeadmSerial,
         Self::KubeadmParallel,
@@ -70,7 +70,7 @@ impl Contestant {
     }
 
     /// For people.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Ours => "seedling",
             Self::KubeadmSerial => "kubeadm, serial joins",
@@ -89,13 +89,13 @@ impl Contestant {
     }
 
     /// How masters joined makes no difference once they have.
-    pub fn rests(self) -> bool {
+    pub(crate) fn rests(self) -> bool {
         self == Self::Ours || self.parallel()
     }
 }
 
 /// What all runs share.
-pub struct Field {
+pub(crate) struct Field {
     pub labs: Labs,
     pub release_dir: PathBuf,
     pub release: seedling_types::ReleaseInfo,
@@ -110,7 +110,7 @@ pub struct Field {
 /// One bring-up; times are seconds since the machines were switched on.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Run {
+pub(crate) struct Run {
     pub contestant: Contestant,
     pub first_readyz: f64,
     /// All three masters vote, nobody learns. In ours the bootstrap member is still there: everything works without it.
@@ -130,7 +130,7 @@ pub struct Run {
 }
 
 /// Grows a cluster, watches it, and removes it; before that, lets it rest for so many minutes.
-pub async fn run(
+pub(crate) async fn run(
     field: &Field,
     contestant: Contestant,
     number: usize,
@@ -198,7 +198,7 @@ async fn watch(
 }
 
 /// Removes every lab of a benchmark, this one's or one's that was killed. `SEEDLING_KEEP_LAB` keeps them to look at.
-pub async fn remove_labs(labs: &Labs) -> Result<()> {
+pub(crate) async fn remove_labs(labs: &Labs) -> Result<()> {
     if std::env::var_os("SEEDLING_KEEP_LAB").is_some() {
         return Ok(());
     }

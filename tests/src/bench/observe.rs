@@ -29,7 +29,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 const WHILE_WELL: Duration = Duration::from_secs(1);
 
 /// A cluster that grows, and how to ask it.
-pub struct Cluster {
+pub(super) struct Cluster {
     pub lab: Lab,
     /// When its machines were switched on.
     pub clock: Instant,
@@ -42,7 +42,7 @@ pub struct Cluster {
     pub etcd_tls: fn(&Machine) -> Option<EtcdTls>,
 }
 
-pub struct Milestones {
+pub(super) struct Milestones {
     pub first_readyz: f64,
     pub three_voters: f64,
     pub everything_works: f64,
@@ -51,7 +51,7 @@ pub struct Milestones {
 }
 
 impl Cluster {
-    pub async fn until_everything_works(&self) -> Result<Milestones> {
+    pub(super) async fn until_everything_works(&self) -> Result<Milestones> {
         let masters: Vec<_> = self.lab.record.spec.inventory.masters().into_iter().cloned().collect();
         let api = watch::Sender::new(ApiView::default());
         let mut nodes = Vec::new();

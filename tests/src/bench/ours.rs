@@ -20,13 +20,13 @@ const SERVICE: Ipv4Addr = Ipv4Addr::new(172, 30, 0, 1);
 const DNS: Ipv4Addr = Ipv4Addr::new(172, 30, 0, 10);
 
 /// The rest of a `lab up` whose machines are on.
-pub struct Growth {
+pub(super) struct Growth {
     child: Child,
     output: Lines<BufReader<ChildStderr>>,
     log: File,
 }
 
-pub async fn switch_on(field: &Field, lab: &str) -> Result<(Cluster, Growth)> {
+pub(super) async fn switch_on(field: &Field, lab: &str) -> Result<(Cluster, Growth)> {
     let log = File::create(field.logs.join(format!("{lab}.log")))?;
     let mut child = Command::new(&field.seedling)
         .args(["lab", "up", "--masters", "3", "--name", lab])
@@ -48,7 +48,7 @@ pub async fn switch_on(field: &Field, lab: &str) -> Result<(Cluster, Growth)> {
 }
 
 impl Growth {
-    pub async fn ended(mut self) -> Result<()> {
+    pub(super) async fn ended(mut self) -> Result<()> {
         while self.line().await?.is_some() {}
         let status = self.child.wait().await?;
         if status.success() { Ok(()) } else { bail!("lab up ended with {status}") }

@@ -8,16 +8,16 @@ const TICKS: f64 = 100.0;
 
 /// What a process, or all of one name, has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Used {
+pub(super) struct Used {
     pub cpu_seconds: f64,
     /// Its own memory, without pages of files that it shares.
     pub memory_bytes: u64,
 }
 
 /// By pid and start time: a number can go to another process.
-pub type Table = BTreeMap<(i32, u64), (String, Used)>;
+pub(super) type Table = BTreeMap<(i32, u64), (String, Used)>;
 
-pub fn table(pids: &[i32]) -> Table {
+pub(super) fn table(pids: &[i32]) -> Table {
     let row = |pid: &i32| {
         let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
         let text = |file: &str| Some(String::from_utf8_lossy(&read(file)?).into_owned());
@@ -29,7 +29,7 @@ pub fn table(pids: &[i32]) -> Table {
 }
 
 /// What was used from one look to the next, by name; memory is the later look's.
-pub fn between(before: &Table, after: &Table) -> BTreeMap<String, Used> {
+pub(super) fn between(before: &Table, after: &Table) -> BTreeMap<String, Used> {
     let mut by_name: BTreeMap<String, Used> = BTreeMap::new();
     for (key, (name, used)) in after {
         let earlier = before.get(key).map_or(0.0, |(_, used)| used.cpu_seconds);

@@ -7,7 +7,7 @@ use std::fmt;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub(crate) struct Report {
     /// Seconds until everything works, medians.
     pub ours: Option<f64>,
     /// The quickest other contestant's.
@@ -30,21 +30,21 @@ pub struct Report {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Failed {
+pub(crate) struct Failed {
     pub contestant: Contestant,
     pub run: usize,
     pub error: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ratios {
+pub(crate) struct Ratios {
     pub time: f64,
     pub cpu: f64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Medians {
+pub(crate) struct Medians {
     pub first_readyz: f64,
     pub three_voters: f64,
     pub everything_works: f64,
@@ -53,7 +53,7 @@ pub struct Medians {
 }
 
 impl Report {
-    pub fn new(runs: Vec<Run>, failed: Vec<Failed>, conditions: Conditions) -> Self {
+    pub(crate) fn new(runs: Vec<Run>, failed: Vec<Failed>, conditions: Conditions) -> Self {
         let mut medians = BTreeMap::new();
         let mut cpu_seconds = BTreeMap::new();
         let mut peak_memory_per_node = BTreeMap::new();
@@ -117,7 +117,7 @@ impl Report {
     }
 
     /// As README.md quotes it.
-    pub fn summary(&self) -> Vec<String> {
+    pub(crate) fn summary(&self) -> Vec<String> {
         let runs = self.medians.values().map(|m| m.runs).max().unwrap_or_default();
         let mut lines = vec![
             format!(
@@ -208,7 +208,7 @@ impl fmt::Display for Report {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn run(contestant: Contestant, seconds: f64) -> Run {
@@ -226,7 +226,7 @@ pub mod tests {
         }
     }
 
-    pub fn conditions() -> Conditions {
+    pub(crate) fn conditions() -> Conditions {
         Conditions {
             date: String::new(),
             cores: 2,

@@ -13,13 +13,13 @@ use tokio::time::sleep;
 
 /// After everything works: what a bring-up leaves to do is done by then.
 const SETTLE: Duration = Duration::from_secs(60);
-pub const HELPER: &str = "helper";
+pub(super) const HELPER: &str = "helper";
 /// Programs that ran and ended between two looks: probes, hooks, runc.
 const ENDED: &str = "(ended meanwhile)";
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rest {
+pub(crate) struct Rest {
     pub contestant: Contestant,
     pub minutes: f64,
     /// All machines and the helper.
@@ -35,7 +35,7 @@ pub struct Rest {
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cost {
+pub(crate) struct Cost {
     pub cpu_seconds_per_minute: f64,
     /// Of a machine its working set, of a process its own memory.
     pub memory_bytes: u64,
@@ -50,7 +50,7 @@ struct Look {
     table: Table,
 }
 
-pub async fn measure(contestant: Contestant, lab: &Lab, minutes: u32) -> Rest {
+pub(super) async fn measure(contestant: Contestant, lab: &Lab, minutes: u32) -> Rest {
     sleep(SETTLE).await;
     let (clock, busy, before) = (Instant::now(), machine_cpu_seconds(), look(lab));
     sleep(Duration::from_secs(60 * u64::from(minutes))).await;

@@ -8,7 +8,7 @@ use std::fmt;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RestReport {
+pub(crate) struct RestReport {
     /// CPU seconds a minute.
     pub ours: Option<f64>,
     /// The most frugal other contestant's.
@@ -24,7 +24,7 @@ pub struct RestReport {
 }
 
 impl RestReport {
-    pub fn new(runs: Vec<Rest>, conditions: Conditions) -> Self {
+    pub(crate) fn new(runs: Vec<Rest>, conditions: Conditions) -> Self {
         let ours = runs.iter().find(|r| r.contestant == Contestant::Ours);
         let others: Vec<_> = runs.iter().filter(|r| r.contestant != Contestant::Ours).collect();
         let against = |field: fn(&Rest) -> f64| -> BTreeMap<_, _> {
@@ -46,7 +46,7 @@ impl RestReport {
     }
 
     /// As README.md quotes it.
-    pub fn summary(&self) -> Vec<String> {
+    pub(crate) fn summary(&self) -> Vec<String> {
         let minutes = self.runs.iter().map(|r| r.minutes).fold(0.0, f64::max);
         let mut lines = vec![
             format!(

@@ -6,7 +6,7 @@ use seedling_machines::cgroup;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
-pub struct Usage {
+pub(super) struct Usage {
     pub cpu_seconds: f64,
     pub cpu_per_node: BTreeMap<String, f64>,
     pub peak_memory: BTreeMap<String, u64>,
@@ -14,7 +14,7 @@ pub struct Usage {
 
 impl Usage {
     /// Looks again; a machine that has left keeps its peak, and its processor time is in the lab's.
-    pub fn sample(&mut self, lab: &Lab) {
+    pub(super) fn sample(&mut self, lab: &Lab) {
         self.cpu_seconds = cgroup::usage(&cgroup::path_of(lab.name(), "")).cpu_seconds.max(self.cpu_seconds);
         for machine in lab.machines() {
             let now = cgroup::usage(&machine.cgroup());
@@ -27,7 +27,7 @@ impl Usage {
 }
 
 /// What runs on the lab's machines and in its helper has used so far. What has ended is not in it.
-pub fn by_program(lab: &Lab) -> BTreeMap<String, f64> {
+pub(super) fn by_program(lab: &Lab) -> BTreeMap<String, f64> {
     let mut pids = lab.helper_pids();
     lab.machines().iter().for_each(|machine| pids.extend(cgroup::processes(&machine.cgroup())));
     let used = processes::between(&processes::Table::new(), &processes::table(&pids));
@@ -35,7 +35,7 @@ pub fn by_program(lab: &Lab) -> BTreeMap<String, f64> {
 }
 
 /// Since this machine was started, all processors together.
-pub fn machine_cpu_seconds() -> f64 {
+pub(super) fn machine_cpu_seconds() -> f64 {
     busy(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub const REGISTRY: &str = "registry.k8s.io";
+pub(crate) const REGISTRY: &str = "registry.k8s.io";
 const SUITE: &str = "bookworm";
 /// What tests call in agnhost, in the image for names, and in nginx.
 const PACKAGES: &str = "bash,bind9-dnsutils,busybox-static,ca-certificates,curl,hostname,iperf,iproute2,netcat-openbsd,nginx,procps";
@@ -36,7 +36,7 @@ const USERS: &str = "user-defined-in-image:x:1000:1000::/home:/bin/sh\n";
 const GROUPS: &str = "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n";
 
 /// As tests name them, without the registry.
-pub const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     "e2e-test-images/agnhost:2.55",
     "e2e-test-images/agnhost:2.63.0",
     "e2e-test-images/busybox:1.37.0-1",
@@ -73,7 +73,7 @@ impl Made<'_> {
 }
 
 /// The layout with all of them; made once for the same programs. Of two images the layers are the payload's, in `release`.
-pub fn ensure(cache: &Path, programs: &Programs, release: &Path) -> Result<PathBuf> {
+pub(crate) fn ensure(cache: &Path, programs: &Programs, release: &Path) -> Result<PathBuf> {
     let root = debian(cache)?;
     let info = seedling_release::load(release)?;
     let payload = |component: &str| -> Result<Vec<Blob>> {

@@ -19,7 +19,7 @@ for image; do crictl pull "$registry/$image" > /dev/null || exit 1; done
 "#;
 
 /// The release with the test images, by hard links: what the lab's helper serves.
-pub fn release(cache: &Path, release: &Path, images: &Path) -> Result<PathBuf> {
+pub(crate) fn release(cache: &Path, release: &Path, images: &Path) -> Result<PathBuf> {
     let dir = place(cache);
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
@@ -33,14 +33,14 @@ fn place(cache: &Path) -> PathBuf {
     cache.join("conformance/release")
 }
 
-pub fn grow(lab: &Lab, release: &Path) -> Result<()> {
+pub(crate) fn grow(lab: &Lab, release: &Path) -> Result<()> {
     let status = lab.lab(&["up", "--release"]).arg(release).status()?;
     ensure!(status.success(), "lab up ended with {status}");
     Ok(())
 }
 
 /// One that was grown before must serve the test images.
-pub fn is_usable(lab: &Lab, labs: &Labs) -> Result<()> {
+pub(crate) fn is_usable(lab: &Lab, labs: &Labs) -> Result<()> {
     let served = &labs.open(&lab.name)?.record.spec.release_dir;
     let wanted = place(&labs.cache);
     ensure!(
@@ -54,7 +54,7 @@ pub fn is_usable(lab: &Lab, labs: &Labs) -> Result<()> {
 }
 
 /// Gives every node the images; returns how many nodes there are.
-pub fn fetch(lab: &Lab) -> Result<usize> {
+pub(crate) fn fetch(lab: &Lab) -> Result<usize> {
     let nodes = lab.items(&["nodes"])?;
     for node in &nodes {
         let name = seedling_e2e::name(node);

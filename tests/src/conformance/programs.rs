@@ -33,7 +33,7 @@ const TOOLS: Part = Part {
 /// The suite wants an old one: that it still works is what is tested.
 const SAMPLE: Part = Part { dir: "sample-apiserver", test: false, packages: &["k8s.io/sample-apiserver"] };
 
-pub struct Programs {
+pub(crate) struct Programs {
     /// `v1.36.4`
     pub version: String,
     pub suite: PathBuf,
@@ -46,7 +46,7 @@ pub struct Programs {
 
 impl Programs {
     /// Builds what is missing. `kubernetes` is the payload's version, and the suite must be of the same.
-    pub fn build(source: &Path, cache: &Path, kubernetes: &str) -> Result<Self> {
+    pub(crate) fn build(source: &Path, cache: &Path, kubernetes: &str) -> Result<Self> {
         let version = pinned(source, SUITE.dir)?;
         ensure!(
             version == kubernetes,
@@ -113,12 +113,12 @@ fn pinned(source: &Path, dir: &str) -> Result<String> {
 }
 
 /// Enough of a digest for the name of a folder.
-pub fn short(hash: Sha256) -> String {
+pub(crate) fn short(hash: Sha256) -> String {
     hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 /// Earlier ones beside it, of which a new one takes the place.
-pub fn remove_others(of: &Path, prefix: &str) -> Result<()> {
+pub(crate) fn remove_others(of: &Path, prefix: &str) -> Result<()> {
     let unfinished = of.with_extension("unfinished");
     for other in of.parent().map(fs::read_dir).transpose()?.into_iter().flatten().filter_map(Result::ok) {
         let path = other.path();

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     pub kubernetes: &'a str,
     /// All conformance tests there are, and how many were asked for.
     pub listed: usize,
@@ -18,7 +18,7 @@ pub struct Facts<'a> {
     pub serial: Duration,
 }
 
-pub fn fill(report: Report, facts: &Facts, verdict: &Verdict) -> Report {
+pub(crate) fn fill(report: Report, facts: &Facts, verdict: &Verdict) -> Report {
     let minutes = (facts.parallel + facts.serial).as_secs().div_ceil(60);
     let line = format!(
         "Kubernetes {} conformance, {}: {} of {} tests passed, {} failed, {} missed, {} skipped, in {minutes} min on {} nodes.",

@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How many shares the list is cut into.
-pub const SHARES: u64 = 10;
+pub(crate) const SHARES: u64 = 10;
 
 /// Names of all conformance tests, as the suite itself lists them.
-pub fn list(programs: &Programs) -> Result<Vec<String>> {
+pub(crate) fn list(programs: &Programs) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Entry {
         codename: String,
@@ -27,13 +27,13 @@ pub fn list(programs: &Programs) -> Result<Vec<String>> {
 }
 
 /// The share a test belongs to: by its name, so that it stays there when others come or go.
-pub fn share_of(name: &str) -> u64 {
+pub(crate) fn share_of(name: &str) -> u64 {
     let digest = Sha256::digest(name);
     digest.iter().take(8).fold(0, |n: u64, b| n << 8 | u64::from(*b)) % SHARES
 }
 
 /// Tests that disturb others, or are disturbed by them.
-pub fn is_serial(name: &str) -> bool {
+pub(crate) fn is_serial(name: &str) -> bool {
     name.contains("[Serial]") || name.contains("[Disruptive]")
 }
 
@@ -46,7 +46,7 @@ fn focus(names: &[&String]) -> String {
     format!("({})$", quoted.collect::<Vec<_>>().join("|"))
 }
 
-pub struct Run<'a> {
+pub(crate) struct Run<'a> {
     pub programs: &'a Programs,
     pub kubeconfig: &'a Path,
     pub kubectl: &'a Path,
@@ -57,7 +57,7 @@ pub struct Run<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub(crate) enum State {
     Passed,
     Failed,
     Panicked,
@@ -67,11 +67,17 @@ pub enum State {
     CutOff,
 }
 
-pub type Seen = BTreeMap<String, (State, String)>;
+pub(crate) type Seen = BTreeMap<String, (State, String)>;
 
 impl Run<'_> {
     /// Runs them side by side in so many processes, and says what each came to. What is not through in time is cut off.
-    pub fn run(&self, what: &str, names: &[&String], processes: usize, within: Duration) -> Result<Seen> {
+    pub(crate) fn run(
+        &self,
+        what: &str,
+        names: &[&String],
+        processes: usize,
+        within: Duration,
+    ) -> Result<Seen> {
         if names.is_empty() {
             return Ok(Seen::new());
         }
@@ -143,7 +149,7 @@ fn read(report: &Path) -> Result<Seen> {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub passed: usize,
     /// Name → what was wrong.
     pub failed: BTreeMap<String, String>,
@@ -154,12 +160,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub fn green(&self) -> bool {
+    pub(crate) fn green(&self) -> bool {
         self.failed.is_empty() && self.missed.is_empty() && self.passed > 0
     }
 }
 
-pub fn judge(asked: &[String], seen: &Seen) -> Verdict {
+pub(crate) fn judge(asked: &[String], seen: &Seen) -> Verdict {
     let mut verdict = Verdict::default();
     for name in asked {
         match seen.get(name) {
@@ -176,7 +182,7 @@ pub fn judge(asked: &[String], seen: &Seen) -> Verdict {
     verdict
 }
 
-pub fn kubectl(release: &Path) -> PathBuf {
+pub(crate) fn kubectl(release: &Path) -> PathBuf {
     release.join("bin/kubectl")
 }
 

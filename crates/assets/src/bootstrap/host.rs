@@ -7,7 +7,7 @@ use seedling_ignition::{Dropin, File, Unit};
 use serde_json::json;
 use std::fmt::Write;
 
-pub fn files(config: &InstallConfig) -> Vec<File> {
+pub(super) fn files(config: &InstallConfig) -> Vec<File> {
     let given = &config.merged;
     let proxy = given.proxy.as_ref().map(|proxy| variables(config, proxy)).unwrap_or_default();
     vec![
@@ -21,7 +21,7 @@ pub fn files(config: &InstallConfig) -> Vec<File> {
 }
 
 /// The journal by HTTPS on port 19531, for those who gather logs, where the node OS has the server for it.
-pub fn units() -> Vec<Unit> {
+pub(super) fn units() -> Vec<Unit> {
     let dropin = |unit: &str, name: &str, contents: &str| Unit {
         name: unit.into(),
         dropins: vec![Dropin { name: name.into(), contents: contents.into() }],

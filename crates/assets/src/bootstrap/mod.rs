@@ -19,10 +19,10 @@ use seedling_types::template::{render, table};
 use seedling_types::{ReleaseInfo, paths};
 use std::net::IpAddr;
 
-pub const BOOTSTRAP: Id = "bootstrap.Bootstrap";
-pub const IN_PLACE: Id = "bootstrap.SingleNodeBootstrapInPlace";
+pub(crate) const BOOTSTRAP: Id = "bootstrap.Bootstrap";
+pub(crate) const IN_PLACE: Id = "bootstrap.SingleNodeBootstrapInPlace";
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     let ignition = |id, name, file: &'static str, config: fn(&Parents) -> Result<Config, CreateError>| {
         Asset::new(id, name, &needs(), move |p, _| Ok(one(file, &serde_json::to_string(&config(p)?)?)))
             .loaded(move |given, _| if given.run.options.refresh { Ok(None) } else { given.file(file) })

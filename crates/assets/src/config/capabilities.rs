@@ -33,7 +33,7 @@ const SETS: &[&str] =
 const ADDITIONAL: &str = "capabilities.additionalEnabledCapabilities";
 
 /// Everything that is switched on; all of it where nothing is said.
-pub fn enabled(merged: &Merged) -> BTreeSet<&str> {
+pub(super) fn enabled(merged: &Merged) -> BTreeSet<&str> {
     match &merged.capabilities {
         Some(given) => enabled_by(given),
         None => KNOWN.iter().map(|(name, _)| *name).collect(),
@@ -51,7 +51,7 @@ fn enabled_by(given: &Capabilities) -> BTreeSet<&str> {
 }
 
 /// The names.
-pub fn check_names(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn check_names(merged: &Merged, problems: &mut Vec<Problem>) {
     let Some(given) = &merged.capabilities else { return };
     if !SETS.contains(&given.baseline_capability_set.as_str()) {
         let path = "capabilities.baselineCapabilitySet";
@@ -67,7 +67,7 @@ pub fn check_names(merged: &Merged, problems: &mut Vec<Problem>) {
 }
 
 /// What needs what.
-pub fn check_needs(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn check_needs(merged: &Merged, problems: &mut Vec<Problem>) {
     let Some(given) = &merged.capabilities else { return };
     let all = enabled_by(given);
     let mut refuse = |why: &str, hint: &str| {

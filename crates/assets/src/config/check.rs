@@ -13,7 +13,7 @@ use serde_json::Value;
 const NAME_LENGTH: usize = 54;
 const BYPASSED: &str = "install.openshift.io/hostcrypt-check-bypassed";
 
-pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>) {
+pub(super) fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>) {
     if merged.fips {
         fips(merged, context, problems);
     } else {
@@ -47,7 +47,7 @@ pub fn check(merged: &mut Merged, context: &Context, problems: &mut Vec<Problem>
 }
 
 /// The typed view of a config without problems.
-pub fn valid(merged: Merged, warnings: Vec<String>) -> InstallConfig {
+pub(super) fn valid(merged: Merged, warnings: Vec<String>) -> InstallConfig {
     let count = |pool: &Pool| u32::try_from(pool.replicas.unwrap_or_default()).unwrap_or(u32::MAX);
     let net = &merged.networking;
     let cluster = |entry: &ClusterEntry| {

@@ -12,16 +12,16 @@ const DEPTH: usize = 100;
 /// With every alias written out. A file that grows beyond this is meant to.
 const NODES: usize = 100_000;
 
-pub fn stopped(what: &str, at: Option<Mark>) -> Box<Problem> {
+pub(super) fn stopped(what: &str, at: Option<Mark>) -> Box<Problem> {
     let message = format!("error converting YAML to JSON: yaml: {what}");
     let mut problem = Problem::new(Step::Yaml, "", message);
     problem.at = at;
     Box::new(problem)
 }
 
-pub type Found<T> = Result<T, Box<Problem>>;
+pub(super) type Found<T> = Result<T, Box<Problem>>;
 
-pub struct Composer<'r, 'b> {
+pub(super) struct Composer<'r, 'b> {
     parser: Parser<&'r mut &'b [u8]>,
     anchors: HashMap<String, Node>,
     /// Anchors of collections that are not read to their end.
@@ -34,12 +34,12 @@ pub struct Composer<'r, 'b> {
 }
 
 impl<'r, 'b> Composer<'r, 'b> {
-    pub fn new(parser: Parser<&'r mut &'b [u8]>) -> Self {
+    pub(super) fn new(parser: Parser<&'r mut &'b [u8]>) -> Self {
         let last = Mark { line: 1, column: 1 };
         Self { parser, anchors: HashMap::new(), open: vec![], nodes: 0, duplicates: vec![], last }
     }
 
-    pub fn document(&mut self) -> Found<Node> {
+    pub(super) fn document(&mut self) -> Found<Node> {
         loop {
             let event = self.next()?;
             match event.data {

@@ -8,7 +8,7 @@ use super::problem::{DECODING, Problem, Step};
 use super::tree::{Node, Value, join};
 use serde_json::{Map, Number, Value as Json};
 
-pub fn decode(root: &Node, problems: &mut Vec<Problem>) -> Json {
+pub(super) fn decode(root: &Node, problems: &mut Vec<Problem>) -> Json {
     match &root.value {
         Value::Map(_) => {
             let mut decoder = Decoder { problems };

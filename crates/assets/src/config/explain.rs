@@ -29,7 +29,7 @@ pub fn explain(path: &str) -> Result<String, String> {
 }
 
 /// The description of one field, for a comment beside it.
-pub fn describe(path: &str) -> Option<&'static str> {
+pub(super) fn describe(path: &str) -> Option<&'static str> {
     let mut of: Option<&'static Struct> = Some(&INSTALL_CONFIG);
     let mut doc = None;
     for name in path.split('.') {

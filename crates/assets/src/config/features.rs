@@ -19,16 +19,16 @@ const GATES: &[(&str, [bool; 3])] = &[
 ];
 
 /// Which gates are open.
-pub struct Gates<'a> {
+pub(super) struct Gates<'a> {
     set: &'a str,
     custom: BTreeMap<&'a str, bool>,
 }
 
 impl<'a> Gates<'a> {
-    pub fn of(fields: &'a Fields) -> Self {
+    pub(super) fn of(fields: &'a Fields) -> Self {
         Self { set: &fields.feature_set, custom: custom(&fields.feature_gates) }
     }
-    pub fn enabled(&self, gate: &str) -> bool {
+    pub(super) fn enabled(&self, gate: &str) -> bool {
         let column = match self.set {
             "CustomNoUpgrade" => return self.custom.get(gate).copied().unwrap_or(false),
             "TechPreviewNoUpgrade" => 1,
@@ -40,7 +40,7 @@ impl<'a> Gates<'a> {
 }
 
 /// `Name=bool`, the last of a name wins.
-pub fn custom(gates: &[String]) -> BTreeMap<&str, bool> {
+pub(super) fn custom(gates: &[String]) -> BTreeMap<&str, bool> {
     gates
         .iter()
         .filter_map(|gate| gate.split_once('='))
@@ -57,7 +57,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-pub fn check(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn check(merged: &Merged, problems: &mut Vec<Problem>) {
     let before = problems.len();
     let set = merged.feature_set.as_str();
     if !SETS.contains(&set) {

@@ -3,7 +3,7 @@
 mod baremetal;
 mod table;
 
-pub use table::INSTALL_CONFIG;
+pub(super) use table::INSTALL_CONFIG;
 
 pub struct Struct {
     /// Go's name of it, as type errors spell it.
@@ -34,8 +34,8 @@ pub enum Kind {
     Any,
 }
 
-pub const STRING: Kind = Kind::Text("string");
-pub const STRINGS: Kind = Kind::List("[]string", &STRING);
+pub(super) const STRING: Kind = Kind::Text("string");
+pub(super) const STRINGS: Kind = Kind::List("[]string", &STRING);
 
 impl Struct {
     /// As Go does: the exact name, or else one that differs in case only.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::fmt::Write;
 
 /// `%q`.
-pub fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
         let _ = match c {
@@ -33,7 +33,7 @@ fn printable(c: char) -> bool {
 }
 
 /// A rune in single quotes, as the JSON decoder names a byte.
-pub fn rune(byte: u8) -> String {
+pub(super) fn rune(byte: u8) -> String {
     match byte {
         b'\'' => "'\\''".into(),
         b'"' => "'\"'".into(),
@@ -45,12 +45,12 @@ pub fn rune(byte: u8) -> String {
 }
 
 /// `%v` of a float64.
-pub fn float(number: f64) -> String {
+pub(super) fn float(number: f64) -> String {
     shortest(number, 21)
 }
 
 /// The fewest digits that say the same number; an exponent below -4 and from `limit` on. `strconv` turns to one at 6, `fmt` at 21.
-pub fn shortest(number: f64, limit: i32) -> String {
+pub(super) fn shortest(number: f64, limit: i32) -> String {
     if !number.is_finite() {
         return if number.is_nan() {
             "NaN"
@@ -72,7 +72,7 @@ pub fn shortest(number: f64, limit: i32) -> String {
 }
 
 /// A float64 as `encoding/json` writes it.
-pub fn json_float(number: f64) -> String {
+pub(super) fn json_float(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         return shortest(number, -400).replace("e-0", "e-");
@@ -81,13 +81,13 @@ pub fn json_float(number: f64) -> String {
 }
 
 /// As `encoding/json` writes it; Go also escapes what could end a script tag.
-pub fn json(value: &impl Serialize) -> String {
+pub(super) fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// `%#v` of what a YAML value decodes to.
-pub fn syntax(value: &Value) -> String {
+pub(super) fn syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".into(),
         Value::Bool(value) => value.to_string(),

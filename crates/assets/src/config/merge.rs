@@ -26,7 +26,7 @@ impl DerefMut for Merged {
     }
 }
 
-pub fn merge(read: Read, context: &Context, problems: &mut Vec<Problem>) -> Merged {
+pub(super) fn merge(read: Read, context: &Context, problems: &mut Vec<Problem>) -> Merged {
     let Read(mut fields) = read;
     upconvert(&mut fields, problems);
     fill(&mut fields, context);

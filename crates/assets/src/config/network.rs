@@ -12,7 +12,7 @@ const DOCKER: &str = "172.17.0.0/16";
 const APART: &str = "choose a range that nothing else uses";
 
 /// As Go reads it: a prefix may have leading zeros, and an IPv4 address in IPv6 notation is an IPv4 address.
-pub fn parse_cidr(text: &str) -> Option<IpNet> {
+pub(super) fn parse_cidr(text: &str) -> Option<IpNet> {
     let (address, prefix) = text.split_once('/')?;
     let digits = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_digit());
     let prefix: u8 = prefix.parse().ok().filter(|_| digits)?;
@@ -26,7 +26,7 @@ pub fn parse_cidr(text: &str) -> Option<IpNet> {
     IpNet::new(address, prefix).ok()
 }
 
-pub fn cidr_hint(text: &str) -> String {
+pub(super) fn cidr_hint(text: &str) -> String {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => format!("add the prefix length, e.g. {text}/16"),
         Ok(IpAddr::V6(_)) => format!("add the prefix length, e.g. {text}/64"),
@@ -35,7 +35,7 @@ pub fn cidr_hint(text: &str) -> String {
 }
 
 /// `networking` by itself, in upstream's order.
-pub fn check(net: &Networking, problems: &mut Vec<Problem>) {
+pub(super) fn check(net: &Networking, problems: &mut Vec<Problem>) {
     let path = "networking.networkType";
     let hint = "write OVNKubernetes";
     if net.network_type.eq_ignore_ascii_case("Kuryr") {
@@ -57,11 +57,11 @@ pub fn check(net: &Networking, problems: &mut Vec<Problem>) {
     }
 }
 
-pub fn machines(net: &Networking) -> Vec<IpNet> {
+pub(super) fn machines(net: &Networking) -> Vec<IpNet> {
     net.machine_network.iter().filter_map(|entry| entry.cidr).collect()
 }
 
-pub fn services(net: &Networking) -> Vec<IpNet> {
+pub(super) fn services(net: &Networking) -> Vec<IpNet> {
     net.service_network.iter().copied().flatten().collect()
 }
 
@@ -254,7 +254,7 @@ fn families(net: &Networking, problems: &mut Vec<Problem>) {
 }
 
 /// `networking.ovnKubernetesConfig` and `networking.networkObservability`.
-pub fn check_ovn(net: &Networking, problems: &mut Vec<Problem>) {
+pub(super) fn check_ovn(net: &Networking, problems: &mut Vec<Problem>) {
     if net.ovn_kubernetes_config.is_some() && net.network_type != "OVNKubernetes" {
         let why = "ovnKubernetesConfig may only be specified with the OVNKubernetes networkType";
         let problem = Problem::invalid_text("networking.networkType", &net.network_type, why);
@@ -314,6 +314,6 @@ fn others(list: &[IpNet], cidr: IpNet) -> Vec<(usize, IpNet)> {
     list.iter().copied().enumerate().filter(|(_, other)| overlap(*other, cidr)).collect()
 }
 
-pub fn overlap(a: IpNet, b: IpNet) -> bool {
+pub(super) fn overlap(a: IpNet, b: IpNet) -> bool {
     a.contains(&b.addr()) || b.contains(&a.addr())
 }

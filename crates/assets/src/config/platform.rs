@@ -35,7 +35,7 @@ const ALL: &str =
 const BAREMETAL: &str = "platform.baremetal";
 
 /// The name of the platform that counts.
-pub fn active(platform: &Platform) -> &'static str {
+pub(super) fn active(platform: &Platform) -> &'static str {
     ORDER.iter().find(|name| given(platform, name)).copied().unwrap_or("")
 }
 
@@ -47,7 +47,7 @@ fn given(platform: &Platform, name: &str) -> bool {
     }
 }
 
-pub fn check(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn check(merged: &Merged, problems: &mut Vec<Problem>) {
     let platform = &merged.platform;
     let active = active(platform);
     match active {

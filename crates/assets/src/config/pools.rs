@@ -10,7 +10,7 @@ const RELEASE_ARCHITECTURE: &str = "amd64";
 const ARCHITECTURES: &[&str] = &["amd64", "arm64", "ppc64le", "s390x"];
 const FENCING: &str = "controlPlane.fencing.credentials";
 
-pub fn check(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
+pub(super) fn check(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
     let masters = merged.control_plane.replicas.unwrap_or_default();
     if masters == 0 {
         let why = "number of control plane replicas must be positive";

@@ -9,7 +9,7 @@ thread_local! {
 }
 
 /// What `run` answers; nothing if it panicked.
-pub fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn quietly<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = take_hook();

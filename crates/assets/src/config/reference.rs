@@ -4,7 +4,7 @@ use super::text;
 use std::net::IpAddr;
 
 /// A repository with its registry, or a registry alone; no tag, no digest.
-pub fn repository(name: &str) -> Result<(), String> {
+pub(super) fn repository(name: &str) -> Result<(), String> {
     match canonical(name) {
         Ok(true) => Ok(()),
         Ok(false) => Err("must be repository--not reference".into()),

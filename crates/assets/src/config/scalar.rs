@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Scalar {
+pub(super) enum Scalar {
     Null,
     Bool(bool),
     Int(i128),
@@ -16,7 +16,7 @@ const FALSE: &[&str] = &["n", "N", "no", "No", "NO", "false", "False", "FALSE", 
 const NULL: &[&str] = &["", "~", "null", "Null", "NULL"];
 const CORE: &str = "tag:yaml.org,2002:";
 
-pub fn resolve(tag: Option<&str>, text: String, plain: bool) -> Result<Scalar, String> {
+pub(super) fn resolve(tag: Option<&str>, text: String, plain: bool) -> Result<Scalar, String> {
     let Some(tag) = tag.filter(|tag| !tag.is_empty()) else {
         return Ok(if plain { implicit(&text) } else { Scalar::Text(text) });
     };

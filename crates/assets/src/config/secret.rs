@@ -3,7 +3,7 @@
 use super::text::aggregate;
 use serde_json::Value;
 
-pub fn check(secret: &str) -> Result<(), String> {
+pub(super) fn check(secret: &str) -> Result<(), String> {
     syntax(secret.as_bytes())?;
     let parsed: Value = serde_json::from_str(secret).map_err(|e| e.to_string())?;
     let object = match &parsed {

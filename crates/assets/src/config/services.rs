@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-pub fn proxy(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn proxy(merged: &Merged, problems: &mut Vec<Problem>) {
     let Some(proxy) = &merged.proxy else { return };
     if proxy.http_proxy.is_empty() && proxy.https_proxy.is_empty() {
         let why = "must include httpProxy or httpsProxy";
@@ -81,13 +81,13 @@ fn no_proxy(list: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-pub fn content_sources(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn content_sources(merged: &Merged, problems: &mut Vec<Problem>) {
     for (i, group) in merged.image_content_sources.iter().enumerate() {
         mirrors(&format!("imageContentSources[{i}]"), &group.source, &group.mirrors, problems);
     }
 }
 
-pub fn digest_sources(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn digest_sources(merged: &Merged, problems: &mut Vec<Problem>) {
     for (i, group) in merged.image_digest_sources.iter().enumerate() {
         let path = format!("imageDigestSources[{i}]");
         mirrors(&path, &group.source, &group.mirrors, problems);
@@ -118,7 +118,7 @@ pub fn digest_sources(merged: &Merged, problems: &mut Vec<Problem>) {
 }
 
 /// A mirror may be open to everybody, so this is only said.
-pub fn mirrors_without_credentials(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn mirrors_without_credentials(merged: &Merged, problems: &mut Vec<Problem>) {
     let content = merged.image_content_sources.iter().flat_map(|group| &group.mirrors);
     let all = content.chain(merged.image_digest_sources.iter().flat_map(|group| &group.mirrors));
     let secret: Value = serde_json::from_str(&merged.pull_secret).unwrap_or_default();
@@ -147,14 +147,14 @@ fn mirrors(path: &str, source: &str, mirrors: &[String], problems: &mut Vec<Prob
 }
 
 /// The value is one that exists. Upstream asks twice.
-pub fn publish_known(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn publish_known(merged: &Merged, problems: &mut Vec<Problem>) {
     let all = ["External", "Internal", "Mixed"];
     if !all.contains(&merged.publish.as_str()) {
         problems.push(Problem::unsupported("publish", &merged.publish, &all).hint("leave it out"));
     }
 }
 
-pub fn publish(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
+pub(super) fn publish(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
     let publish = &merged.publish;
     let operators = merged.operator_publishing_strategy.as_ref();
     let mut refuse = |why: String| {
@@ -189,7 +189,7 @@ pub fn publish(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-pub fn credentials_mode(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
+pub(super) fn credentials_mode(merged: &Merged, platform: &str, problems: &mut Vec<Problem>) {
     if !merged.credentials_mode.is_empty() {
         let why = format!("cannot be set when using the {platform:?} platform");
         problems
@@ -197,7 +197,7 @@ pub fn credentials_mode(merged: &Merged, platform: &str, problems: &mut Vec<Prob
     }
 }
 
-pub fn pki(merged: &Merged, problems: &mut Vec<Problem>) {
+pub(super) fn pki(merged: &Merged, problems: &mut Vec<Problem>) {
     let Some(pki) = &merged.pki else { return };
     let KeyConfig { algorithm, ecdsa, rsa } = &pki.signer_certificates.key;
     let path = |field: &str| format!("pki.signerCertificates.key{field}");

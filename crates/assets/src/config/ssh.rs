@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 /// The type of the first line that is a key. Other lines are passed over, as upstream does.
-pub fn first_key(text: &str) -> Result<String, String> {
+pub(super) fn first_key(text: &str) -> Result<String, String> {
     let mut last = None;
     for line in text.split('\n').map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         match key_of_line(line) {

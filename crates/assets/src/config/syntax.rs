@@ -3,12 +3,12 @@
 use super::problem::Mark;
 
 /// What never ends is better shown where it begins.
-pub fn begins_earlier(what: &str) -> bool {
+pub(super) fn begins_earlier(what: &str) -> bool {
     what == "found unexpected end of stream" || what.starts_with("did not find expected ',' or")
 }
 
 /// `what` is the reader's word for it; `at` the place in `text`.
-pub fn hint(what: &str, text: &str, at: Option<Mark>) -> &'static str {
+pub(super) fn hint(what: &str, text: &str, at: Option<Mark>) -> &'static str {
     let part = |words: &str| what.contains(words);
     match at.and_then(|at| character(text, at)) {
         Some('\t') => return "indent with blanks: a tab cannot indent",

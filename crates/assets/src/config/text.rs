@@ -8,7 +8,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// Everything that is wrong with a DNS name.
-pub fn subdomain_faults(name: &str) -> Vec<&'static str> {
+pub(super) fn subdomain_faults(name: &str) -> Vec<&'static str> {
     let ends = |label: &str| {
         let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         edge(label.as_bytes().first()) && edge(label.as_bytes().last())
@@ -25,12 +25,12 @@ pub fn subdomain_faults(name: &str) -> Vec<&'static str> {
     faults
 }
 
-pub fn subdomain(name: &str) -> Result<(), String> {
+pub(super) fn subdomain(name: &str) -> Result<(), String> {
     aggregate(subdomain_faults(name).into_iter().map(String::from).collect())
 }
 
 /// One error as it is, several in brackets.
-pub fn aggregate(faults: Vec<String>) -> Result<(), String> {
+pub(super) fn aggregate(faults: Vec<String>) -> Result<(), String> {
     match &faults[..] {
         [] => Ok(()),
         [one] => Err(one.clone()),
@@ -39,7 +39,7 @@ pub fn aggregate(faults: Vec<String>) -> Result<(), String> {
 }
 
 /// Certificates and nothing else. Answers with a warning for each that is no authority.
-pub fn trust_bundle(pem: &str) -> Result<Vec<String>, String> {
+pub(super) fn trust_bundle(pem: &str) -> Result<Vec<String>, String> {
     let mut warnings = Vec::new();
     let mut rest = pem;
     loop {

@@ -11,13 +11,13 @@ use libyaml_safer::Parser;
 use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub(super) struct Node {
     pub value: Value,
     pub at: Mark,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     Null,
     Bool(bool),
     Int(i128),
@@ -28,7 +28,7 @@ pub enum Value {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub(super) struct Entry {
     pub key: String,
     pub key_at: Mark,
     pub node: Node,
@@ -36,7 +36,7 @@ pub struct Entry {
 
 impl Value {
     /// The kind of value in Go's words.
-    pub fn kind(&self) -> &'static str {
+    pub(super) fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
             Value::Bool(_) => "bool",
@@ -50,7 +50,7 @@ impl Value {
 
 impl Node {
     /// Where each field is, by path: its key, or for an item of a list the item.
-    pub fn places(&self) -> HashMap<String, Mark> {
+    pub(super) fn places(&self) -> HashMap<String, Mark> {
         let mut places = HashMap::new();
         self.note("", &mut places);
         places
@@ -76,12 +76,12 @@ impl Node {
     }
 }
 
-pub fn join(path: &str, key: &str) -> String {
+pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
 /// The first document. A key given twice is a problem, but reading goes on with the first.
-pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
+pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let text = text.trim_start_matches('\u{feff}');
     let mut source = text.to_string();
     // The port stumbles over a file that ends in the middle of an escape; any letter makes it the wrong escape it is.

@@ -2,12 +2,12 @@
 
 use super::go;
 
-pub struct Url {
+pub(super) struct Url {
     pub scheme: String,
     pub host: String,
 }
 
-pub fn parse(text: &str) -> Result<Url, String> {
+pub(super) fn parse(text: &str) -> Result<Url, String> {
     parts(text).map_err(|why| format!("parse {}: {why}", go::quote(text)))
 }
 

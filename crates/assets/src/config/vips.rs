@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// `apiVIPs` and `ingressVIPs` of a platform.
-pub fn check(
+pub(super) fn check(
     net: &Networking,
     path: &str,
     lists: [(&[String], &str); 2],
@@ -101,7 +101,7 @@ fn vip_families(net: &Networking, path: &str, vips: &[String], word: &str, probl
     }
 }
 
-pub fn not_an_ip(path: &str, text: &str) -> Problem {
+pub(super) fn not_an_ip(path: &str, text: &str) -> Problem {
     Problem::invalid_text(path, text, format!("{} is not a valid IP", go::quote(text)))
         .hint("write an address")
 }

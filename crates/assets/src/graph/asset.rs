@@ -6,13 +6,13 @@ use crate::store::Files;
 use crate::{CreateError, Message, Options};
 
 /// Upstream's name for it.
-pub type Id = &'static str;
+pub(crate) type Id = &'static str;
 
 type Load = dyn Fn(&Given, Option<&Files>) -> Result<Option<Found>, CreateError>;
 type Check = dyn Fn(&Files, &Options) -> Result<(), CreateError>;
 type Make = dyn Fn(&Parents, &mut Vec<Message>) -> Result<Files, CreateError>;
 
-pub struct Asset {
+pub(crate) struct Asset {
     pub id: Id,
     /// As people read it.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Asset {
 }
 
 impl Asset {
-    pub fn new(
+    pub(crate) fn new(
         id: Id,
         name: &str,
         needs: &[Id],
@@ -34,21 +34,24 @@ impl Asset {
         Self { id, name: name.into(), needs: needs.to_vec(), load, check, make: Box::new(make) }
     }
     /// It may lie in the asset directory; told what an earlier run made of it.
-    pub fn loaded(
+    pub(crate) fn loaded(
         self,
         load: impl Fn(&Given, Option<&Files>) -> Result<Option<Found>, CreateError> + 'static,
     ) -> Self {
         Self { load: Box::new(load), ..self }
     }
     /// What was loaded or came from an earlier run may be of no use any more.
-    pub fn checked(self, check: impl Fn(&Files, &Options) -> Result<(), CreateError> + 'static) -> Self {
+    pub(crate) fn checked(
+        self,
+        check: impl Fn(&Files, &Options) -> Result<(), CreateError> + 'static,
+    ) -> Self {
         Self { check: Box::new(check), ..self }
     }
 }
 
 /// An asset that lies in the asset directory.
 #[derive(Default)]
-pub struct Found {
+pub(crate) struct Found {
     pub files: Files,
     /// To be removed when the asset has gone into another one.
     pub consumed: Vec<String>,
@@ -57,7 +60,7 @@ pub struct Found {
 }
 
 impl Found {
-    pub fn all_of(files: Files) -> Self {
+    pub(crate) fn all_of(files: Files) -> Self {
         Self { consumed: files.keys().cloned().collect(), files, insisted: false }
     }
 }

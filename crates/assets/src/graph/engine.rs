@@ -32,29 +32,29 @@ struct Entry {
 }
 
 /// What an asset is made of: those that it declares and how the run was asked for, nothing else.
-pub struct Parents<'a> {
+pub(crate) struct Parents<'a> {
     asset: &'a Asset,
     entries: &'a BTreeMap<Id, Entry>,
     given: &'a Given<'a>,
 }
 
 impl<'a> Parents<'a> {
-    pub fn files(&self, id: Id) -> Result<&'a Files, CreateError> {
+    pub(crate) fn files(&self, id: Id) -> Result<&'a Files, CreateError> {
         self.declared(id)?;
         files(self.entries, id)
     }
-    pub fn file(&self, id: Id, path: &str) -> Result<&'a str, CreateError> {
+    pub(crate) fn file(&self, id: Id, path: &str) -> Result<&'a str, CreateError> {
         self.files(id)?.get(path).map(String::as_str).ok_or(CreateError::Missing(id))
     }
     /// The install-config, as read.
-    pub fn config(&self) -> Result<&'a InstallConfig, CreateError> {
+    pub(crate) fn config(&self) -> Result<&'a InstallConfig, CreateError> {
         self.declared(install_config::ID).map(|()| &self.given.config)
     }
     /// hosts.yaml, as read.
-    pub fn inventory(&self) -> Result<Option<&'a Inventory>, CreateError> {
+    pub(crate) fn inventory(&self) -> Result<Option<&'a Inventory>, CreateError> {
         self.declared(nodes::INVENTORY).map(|()| self.given.inventory.as_ref())
     }
-    pub fn run(&self) -> &'a Run<'a> {
+    pub(crate) fn run(&self) -> &'a Run<'a> {
         &self.given.run
     }
     fn declared(&self, need: Id) -> Result<(), CreateError> {
@@ -69,7 +69,7 @@ fn files(entries: &BTreeMap<Id, Entry>, id: Id) -> Result<&Files, CreateError> {
     entry.map(|entry| &entry.files).ok_or(CreateError::Missing(id))
 }
 
-pub struct Engine<'a> {
+pub(crate) struct Engine<'a> {
     given: &'a Given<'a>,
     assets: BTreeMap<Id, Asset>,
     state: BTreeMap<Id, Files>,
@@ -80,7 +80,7 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub fn new(assets: Vec<Asset>, given: &'a Given<'a>, mut state: BTreeMap<String, Files>) -> Self {
+    pub(crate) fn new(assets: Vec<Asset>, given: &'a Given<'a>, mut state: BTreeMap<String, Files>) -> Self {
         let assets: BTreeMap<Id, Asset> = assets.into_iter().map(|asset| (asset.id, asset)).collect();
         let stale = state.remove(STALE).unwrap_or_default();
         let stale = assets.keys().copied().filter(|id| stale.contains_key(*id)).collect();
@@ -88,19 +88,19 @@ impl<'a> Engine<'a> {
         Self { given, assets, state, stale, entries: BTreeMap::new(), messages: vec![] }
     }
 
-    pub fn fetch_target(&mut self, id: Id) -> Result<(), CreateError> {
+    pub(crate) fn fetch_target(&mut self, id: Id) -> Result<(), CreateError> {
         let name = self.assets[id].name.clone();
         let done = self.load(id, 0).and_then(|()| self.fetch(id));
         done.map_err(|e| e.within(&format!("failed to fetch {name}")))
     }
 
-    pub fn files(&self, id: Id) -> Result<&Files, CreateError> {
+    pub(crate) fn files(&self, id: Id) -> Result<&Files, CreateError> {
         files(&self.entries, id)
     }
 
     /// For the state file: what an earlier run made and this one did not look at stays, and is stale if it is made of
     /// something that this run changed.
-    pub fn state(&self) -> BTreeMap<String, Files> {
+    pub(crate) fn state(&self) -> BTreeMap<String, Files> {
         let key = |id: &Id| format!("*{id}");
         let old = self.state.iter().map(|(id, files)| (key(id), files.clone()));
         let fetched = self.entries.iter().filter(|(_, entry)| entry.source != Source::ToBeMade);
@@ -120,7 +120,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Every asset that lies on the disk and is no target: name and files.
-    pub fn consumed(&self, targets: &[Id]) -> Vec<(&str, &[String])> {
+    pub(crate) fn consumed(&self, targets: &[Id]) -> Vec<(&str, &[String])> {
         let gone = self.entries.iter().filter(|(id, entry)| {
             !targets.contains(id) && entry.source != Source::ToBeMade && !entry.consumed.is_empty()
         });
@@ -128,7 +128,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Files of a target that the user or an earlier run left, and that are not part of it any more.
-    pub fn outdated(&self, targets: &[Id]) -> Vec<&String> {
+    pub(crate) fn outdated(&self, targets: &[Id]) -> Vec<&String> {
         let targets = targets.iter().filter_map(|id| self.entries.get(id));
         targets.flat_map(|e| e.consumed.iter().filter(|path| !e.files.contains_key(*path))).collect()
     }

@@ -3,12 +3,12 @@
 //! In: nothing. Out: assets, the targets of `create`, DOT for people. Next: [`engine`] walks it.
 
 mod asset;
-pub mod engine;
+pub(crate) mod engine;
 #[cfg(test)]
 mod tests;
 
-pub use asset::{Asset, Found, Id};
-pub use engine::Parents;
+pub(crate) use asset::{Asset, Found, Id};
+pub(crate) use engine::Parents;
 
 use crate::{
     Target, bootstrap, certificates, identity, install_config, keys, kubeconfig, manifests, metadata, nodes,
@@ -16,7 +16,7 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     let mut all = vec![install_config::asset(), overrides::asset(), release::asset(), metadata::asset()];
     let families = [
         identity::assets(),
@@ -33,7 +33,7 @@ pub fn assets() -> Vec<Asset> {
 }
 
 /// What a target fetches and writes, in this order.
-pub fn wanted(target: Target) -> Vec<Id> {
+pub(crate) fn wanted(target: Target) -> Vec<Id> {
     let [master, arbiter, worker] = &roles::ROLES;
     match target {
         Target::InstallConfig => vec![install_config::ID],

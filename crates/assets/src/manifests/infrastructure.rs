@@ -5,7 +5,7 @@ use crate::identity::Identity;
 use crate::shape;
 use serde_json::{Value, json};
 
-pub fn infrastructure(config: &InstallConfig, identity: &Identity) -> Value {
+pub(super) fn infrastructure(config: &InstallConfig, identity: &Identity) -> Value {
     let baremetal = shape::baremetal(config);
     let platform = if baremetal.is_some() { "BareMetal" } else { "None" };
     let mut object = json!({

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const MACHINE_API: &str = "openshift-machine-api";
 
 /// Assets "Master Machines", "Arbiter Machines" and "Worker Machines".
-pub fn machines(
+pub(crate) fn machines(
     config: &InstallConfig,
     identity: &Identity,
     pool: &str,

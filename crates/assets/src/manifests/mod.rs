@@ -6,8 +6,8 @@ mod infrastructure;
 mod machines;
 mod openshift;
 
-pub use machines::machines;
-pub use openshift::{OPENSHIFT, OPENSHIFT_INSTALL};
+pub(crate) use machines::machines;
+pub(crate) use openshift::{OPENSHIFT, OPENSHIFT_INSTALL};
 
 use crate::certificates::pair;
 use crate::config::model::ContentSource;
@@ -24,13 +24,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use time::format_description::well_known::Rfc3339;
 
-pub const MANIFESTS: Id = "manifests.Manifests";
-pub const CLUSTER_API: Id = "clusterapi.Cluster";
+pub(crate) const MANIFESTS: Id = "manifests.Manifests";
+pub(crate) const CLUSTER_API: Id = "clusterapi.Cluster";
 /// Marks `manifests/` as a whole set that an earlier run wrote.
-pub const WHOLE_SET: &str = "manifests/cluster-config.yaml";
+pub(crate) const WHOLE_SET: &str = "manifests/cluster-config.yaml";
 const USER_CA: &str = "user-ca-bundle";
 
-pub fn assets() -> Vec<Asset> {
+pub(crate) fn assets() -> Vec<Asset> {
     let needs = [
         identity::CLUSTER_ID,
         install_config::ID,

@@ -9,11 +9,11 @@ use crate::{CreateError, identity, install_config, roles, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-pub const OPENSHIFT: Id = "manifests.Openshift";
-pub const OPENSHIFT_INSTALL: Id = "openshiftinstall.Config";
+pub(crate) const OPENSHIFT: Id = "manifests.Openshift";
+pub(crate) const OPENSHIFT_INSTALL: Id = "openshiftinstall.Config";
 const INSTALL_FILE: &str = "openshift/openshift-install-manifests.yaml";
 
-pub fn assets() -> [Asset; 2] {
+pub(super) fn assets() -> [Asset; 2] {
     let needs = [
         install_config::ID,
         identity::CLUSTER_ID,

@@ -20,7 +20,7 @@ const DEFAULT_KEYS: &str = "rsa-2048";
 
 type Members = BTreeMap<String, Map<String, Value>>;
 
-pub fn write(state: &BTreeMap<String, Files>) -> BTreeMap<String, Value> {
+pub(super) fn write(state: &BTreeMap<String, Files>) -> BTreeMap<String, Value> {
     let hash = state.get(&key(identity::PASSWORD_SECRET)).and_then(|files| files.get("hash"));
     let mut members = BTreeMap::new();
     for (name, files) in state {
@@ -38,7 +38,7 @@ pub fn write(state: &BTreeMap<String, Files>) -> BTreeMap<String, Value> {
     members
 }
 
-pub fn read(members: Members) -> BTreeMap<String, Files> {
+pub(super) fn read(members: Members) -> BTreeMap<String, Files> {
     let mut state = BTreeMap::new();
     for (name, member) in members {
         match name.trim_start_matches('*') {

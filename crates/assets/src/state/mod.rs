@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub const FILE: &str = ".openshift_install_state.json";
+pub(crate) const FILE: &str = ".openshift_install_state.json";
 
 /// What the state file of an asset directory knows: files by asset.
 pub fn state_files(dir: &Path) -> Result<BTreeMap<String, Files>, CreateError> {
     read(&Store::open(dir, &Folder::new(dir))?)
 }
 
-pub fn read(store: &Store) -> Result<BTreeMap<String, Files>, CreateError> {
+pub(crate) fn read(store: &Store) -> Result<BTreeMap<String, Files>, CreateError> {
     let Some(json) = store.read(FILE)? else { return Ok(BTreeMap::new()) };
     let path = store.path(FILE);
     let members: BTreeMap<String, Map<String, Value>> =
@@ -25,7 +25,7 @@ pub fn read(store: &Store) -> Result<BTreeMap<String, Files>, CreateError> {
     Ok(form::read(members))
 }
 
-pub fn to_json(state: &BTreeMap<String, Files>) -> Result<String, CreateError> {
+pub(crate) fn to_json(state: &BTreeMap<String, Files>) -> Result<String, CreateError> {
     let mut json = Vec::new();
     let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     form::write(state).serialize(&mut serde_json::Serializer::with_formatter(&mut json, indent))?;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub const LOG: &str = ".openshift_install.log";
+pub(crate) const LOG: &str = ".openshift_install.log";
 const JOURNAL: &str = ".openshift_install_pending.json";
 const SECRET: u32 = 0o600;
 const PUBLIC: u32 = 0o640;
@@ -22,18 +22,18 @@ const PUBLIC: u32 = 0o640;
 pub type Files = BTreeMap<String, String>;
 
 /// A set of one.
-pub fn one(path: &str, contents: &str) -> Files {
+pub(crate) fn one(path: &str, contents: &str) -> Files {
     [(path.to_string(), contents.to_string())].into()
 }
 
-pub struct Store<'a> {
+pub(crate) struct Store<'a> {
     dir: PathBuf,
     disk: &'a dyn Disk,
 }
 
 /// Everything that one run changes.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Change {
+pub(crate) struct Change {
     writes: Vec<Write>,
     removes: BTreeSet<String>,
 }
@@ -46,19 +46,19 @@ struct Write {
 }
 
 impl Change {
-    pub fn write(&mut self, path: &str, contents: &str) {
+    pub(crate) fn write(&mut self, path: &str, contents: &str) {
         let mode = if is_secret(path, contents) { SECRET } else { PUBLIC };
         self.removes.remove(path);
         self.writes.push(Write { path: path.into(), mode, contents: contents.into() });
     }
-    pub fn remove(&mut self, path: &str) {
+    pub(crate) fn remove(&mut self, path: &str) {
         self.removes.insert(path.into());
     }
 }
 
 impl<'a> Store<'a> {
     /// Carries out what a killed run had decided.
-    pub fn open(dir: &Path, disk: &'a dyn Disk) -> Result<Self, CreateError> {
+    pub(crate) fn open(dir: &Path, disk: &'a dyn Disk) -> Result<Self, CreateError> {
         let store = Self { dir: dir.to_path_buf(), disk };
         if let Some(journal) = store.read(JOURNAL)? {
             store.apply(&serde_json::from_str(&journal)?)?;
@@ -66,16 +66,16 @@ impl<'a> Store<'a> {
         Ok(store)
     }
 
-    pub fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         if path.is_empty() { self.dir.clone() } else { self.dir.join(path) }
     }
 
-    pub fn read(&self, path: &str) -> Result<Option<String>, CreateError> {
+    pub(crate) fn read(&self, path: &str) -> Result<Option<String>, CreateError> {
         self.disk.read(path).map_err(|e| self.failed(path, e))
     }
 
     /// What a user or an earlier run left in `manifests/` or `openshift/`. Files with other suffixes are none of ours.
-    pub fn manifests(&self, folder: &str) -> Result<Files, CreateError> {
+    pub(crate) fn manifests(&self, folder: &str) -> Result<Files, CreateError> {
         let mut found = Files::new();
         for name in self.disk.list(folder).map_err(|e| self.failed(folder, e))? {
             let path = format!("{folder}/{name}");
@@ -91,19 +91,19 @@ impl<'a> Store<'a> {
     }
 
     /// Pointer configs of machines.
-    pub fn nodes(&self) -> Result<Vec<String>, CreateError> {
+    pub(crate) fn nodes(&self) -> Result<Vec<String>, CreateError> {
         let names = self.disk.list("nodes").map_err(|e| self.failed("nodes", e))?;
         Ok(names.iter().filter(|n| n.ends_with(".ign")).map(|n| format!("nodes/{n}")).collect())
     }
 
-    pub fn commit(&self, change: &Change) -> Result<(), CreateError> {
+    pub(crate) fn commit(&self, change: &Change) -> Result<(), CreateError> {
         let journal = serde_json::to_string(change)?;
         self.replace(JOURNAL, &journal, SECRET)?;
         self.sync("")?;
         self.apply(change)
     }
 
-    pub fn log(&self, line: &str) -> Result<(), CreateError> {
+    pub(crate) fn log(&self, line: &str) -> Result<(), CreateError> {
         self.disk.append(LOG, line, PUBLIC).map_err(|e| self.failed(LOG, e))
     }
 
@@ -155,7 +155,7 @@ fn is_secret(path: &str, contents: &str) -> bool {
 }
 
 /// A file of the user's, anywhere; `None` if there is none.
-pub fn read(path: &Path) -> Result<Option<String>, CreateError> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, CreateError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

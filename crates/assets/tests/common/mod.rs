@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use time::{OffsetDateTime, macros::datetime};
 
-pub const NOW: OffsetDateTime = datetime!(2026-11-15 12:00:00 UTC);
-pub const SEED: &str = "seed004-clusterNetworks";
+pub(crate) const NOW: OffsetDateTime = datetime!(2026-11-15 12:00:00 UTC);
+pub(crate) const SEED: &str = "seed004-clusterNetworks";
 
-pub const HOSTS: &str = "hosts:
+pub(crate) const HOSTS: &str = "hosts:
 - {name: bootstrap, role: bootstrap, mac: '52:54:00:a4:db:5f', address: 192.168.100.10}
 - {name: master01, role: master, mac: '52:54:00:8b:a1:17', address: 192.168.100.11}
 - {name: master02, role: master, mac: '52:54:00:ea:8b:9d', address: 192.168.100.12}
 - {name: master03, role: master, mac: '52:54:00:f8:87:c7', address: 192.168.100.13}
 ";
 
-pub struct Assets {
+pub(crate) struct Assets {
     pub dir: TempDir,
     release: TempDir,
     pub now: OffsetDateTime,
@@ -31,7 +31,7 @@ pub struct Assets {
 }
 
 impl Assets {
-    pub fn new(install_config: &str) -> Self {
+    pub(crate) fn new(install_config: &str) -> Self {
         let assets = Self {
             dir: TempDir::new().unwrap(),
             release: TempDir::new().unwrap(),
@@ -44,41 +44,41 @@ impl Assets {
         fs::write(assets.release.path().join("release.json"), release).unwrap();
         assets
     }
-    pub fn of_case(case: &str) -> Self {
+    pub(crate) fn of_case(case: &str) -> Self {
         Self::new(&fs::read_to_string(data(case).join("install-config.yaml")).unwrap())
     }
-    pub fn create(&self, target: Target) -> Result<Outcome, CreateError> {
+    pub(crate) fn create(&self, target: Target) -> Result<Outcome, CreateError> {
         create(target, self.dir.path(), &self.options())
     }
     /// The same files in another directory.
-    pub fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let copy = Self::new("");
         fs::remove_file(copy.path("install-config.yaml")).unwrap();
         self.tree().iter().for_each(|name| copy.write(name, &self.read(name)));
         copy
     }
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         fs::write(self.path(name), text).unwrap();
     }
-    pub fn yaml(&self, name: &str) -> Value {
+    pub(crate) fn yaml(&self, name: &str) -> Value {
         serde_saphyr::from_str(&self.read(name)).unwrap()
     }
     /// Every file below the directory but the log, sorted.
-    pub fn tree(&self) -> Vec<String> {
+    pub(crate) fn tree(&self) -> Vec<String> {
         let mut found = Vec::new();
         walk(self.dir.path(), self.dir.path(), &mut found);
         found.retain(|name| name != ".openshift_install.log");
         found.sort();
         found
     }
-    pub fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let release = self.release.path().to_path_buf();
         Options {
             release,
@@ -90,7 +90,7 @@ impl Assets {
         }
     }
     /// What a run says, without its order: that varies upstream, too.
-    pub fn said(&self, target: Target) -> BTreeSet<String> {
+    pub(crate) fn said(&self, target: Target) -> BTreeSet<String> {
         let dir = self.dir.path().display().to_string();
         let lines: Vec<_> = match self.create(target) {
             Ok(outcome) => outcome.messages.iter().map(|m| (m.level.as_str(), m.text.clone())).collect(),
@@ -112,7 +112,7 @@ fn walk(root: &Path, dir: &Path, found: &mut Vec<String>) {
 }
 
 /// Every recorded config that upstream accepts.
-pub fn cases() -> Vec<String> {
+pub(crate) fn cases() -> Vec<String> {
     let entries = fs::read_dir(data("")).unwrap().map(|entry| entry.unwrap().path());
     let recorded = entries.filter(|path| path.join("summary.json").exists());
     let mut names: Vec<_> = recorded.map(|path| path.file_name().unwrap().display().to_string()).collect();
@@ -120,7 +120,7 @@ pub fn cases() -> Vec<String> {
     names
 }
 
-pub fn data(case: &str) -> PathBuf {
+pub(crate) fn data(case: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(case)
 }
 

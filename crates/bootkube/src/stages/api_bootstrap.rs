@@ -6,7 +6,7 @@ use crate::{Context, Outcome, Result};
 use seedling_steps::Stage;
 use serde_json::{Value, json};
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "api-bootstrap",
     done: Some("api-bootstrap"),
     why: "operators keep their settings in kinds of their own, which must exist before their objects",
@@ -15,7 +15,7 @@ pub const STAGE: Stage = Stage {
     check: "the release's CustomResourceDefinitions are in manifests/, and the feature gate has a status for the release",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     for name in crds(c)? {
         let crd = c.read(&format!("release-manifests/{name}"))?;
         c.write(&c.dir("manifests").join(&name), crd, 0o644)?;
@@ -34,7 +34,7 @@ fn crds(c: &Context) -> Result<Vec<String>> {
 }
 
 /// The CRDs are large: cb-bootstrap is the one that parses them.
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     let there = names(&c.dir("manifests"))?;
     let missing: Vec<_> = crds(c)?.into_iter().filter(|name| !there.contains(name)).collect();
     ensure!(missing.is_empty(), "manifests/ lacks {}", missing.join(", "));

@@ -26,11 +26,11 @@ async fn is_ready(host: String) -> Result<()> {
 
 macro_rules! stage {
     ($module:ident, $name:literal, $done:literal, $check:ident, $host:ident, $why:literal, $sentence:literal) => {
-        pub mod $module {
+        pub(crate) mod $module {
             use super::*;
             use seedling_steps::Stage;
 
-            pub const STAGE: Stage = Stage {
+            pub(crate) const STAGE: Stage = Stage {
                 name: $name,
                 done: Some($done),
                 why: $why,
@@ -39,11 +39,11 @@ macro_rules! stage {
                 check: $sentence,
             };
 
-            pub async fn run(_: &Context) -> Result<Outcome> {
+            pub(crate) async fn run(_: &Context) -> Result<Outcome> {
                 Ok(Outcome::Advisory)
             }
 
-            pub async fn check(c: &Context) -> Result<()> {
+            pub(crate) async fn check(c: &Context) -> Result<()> {
                 super::$check(c.config.domain.$host()).await
             }
         }

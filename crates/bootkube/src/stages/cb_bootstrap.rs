@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "cb-bootstrap",
     done: Some("cb-bootstrap"),
     why: "the temporary control plane lives exactly until the masters' own carries the cluster",
@@ -53,7 +53,7 @@ const API_SERVER: &str = "kube-apiserver-pod.yaml";
 /// The part of the stage after which there is no way back.
 const HANDED_OVER: &str = "cb-bootstrap/hand-over";
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Starting cluster-bootstrap...");
     let journal = &c.journal;
     if !is_handed_over(c)? {
@@ -85,7 +85,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     ensure!(is_handed_over(c)?, "the journal has no {HANDED_OVER}");
     let manifests = CLIENTS.iter().chain([&API_SERVER]).map(|name| c.path(paths::STATIC_PODS).join(name));
     for path in manifests.chain([c.path(paths::BOOTSTRAP_SECRETS)]) {

@@ -9,7 +9,7 @@ use seedling_steps::Stage;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG, NS_CONFIG_MANAGED};
 use time::{Duration, OffsetDateTime};
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "config-bootstrap",
     done: Some("config-bootstrap"),
     why: "kubelets' certificates live no longer than their signer, so the signer must outlive the first day",
@@ -25,7 +25,7 @@ pub const STAGE: Stage = Stage {
     check: "its files are written, tls/csr-signer.crt is valid for four more years and is in both bundles",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     let signer = csr_signer(c)?;
     to_kubelet_signer(c)?;
     let client_ca = c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")? + &signer.cert;
@@ -50,7 +50,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)?;
     let signer = c.read("tls/csr-signer.crt")?;
     let end = not_after(&signer)?;

@@ -10,7 +10,7 @@ use seedling_types::paths;
 use seedling_types::release::fill_release_image;
 use serde_json::{Value, json};
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "cvo-bootstrap",
     done: Some("cvo-bootstrap"),
     why: "the version operator works the whole payload, so it must run before there is a master to run it",
@@ -27,7 +27,7 @@ pub const STAGE: Stage = Stage {
     check: "its files are written, and the pod's manifest names the release image",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     for name in release_manifests(c)? {
         if name.starts_with("0000_00_cluster-version-operator_") {
             let file = format!("release-manifests/{name}");
@@ -65,7 +65,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)?;
     let pod = parsed(&c.dir("bootstrap-manifests/bootstrap-pod.yaml"))?;
     let image = &pod["spec"]["containers"][0]["image"];

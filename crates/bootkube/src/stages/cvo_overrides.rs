@@ -9,7 +9,7 @@ use seedling_types::ports;
 use serde_json::Value;
 use std::time::Duration;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "cvo-overrides",
     done: Some("cvo-overrides"),
     why: "while both create objects, the installer's must win; from now on the version operator looks after them",
@@ -27,7 +27,7 @@ fn condition(c: &Context, what: &str) -> Condition {
     Condition::new(what, Duration::from_secs(600), hint)
 }
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Restoring CVO overrides");
     let patch = patch(c)?;
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
@@ -44,7 +44,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
 }
 
 /// One question. It is asked again only while nobody answers, since the load balancer has just lost a server.
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let condition = condition(c, "an answer about ClusterVersion version");
     let version = wait_for(&condition, Duration::from_millis(500), async || {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use tokio::process::Command;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "etcd-bootstrap",
     done: Some("etcd-bootstrap"),
     why: "one etcd member is the seed: every other member joins it, so that there is never a second cluster",
@@ -35,7 +35,7 @@ pub const STAGE: Stage = Stage {
     check: "what the kubelet starts etcd-bootstrap-member from is written, with this cluster's token",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering etcd manifests...");
     let certs = Certificates::load_or_make(c)?;
     let resources = c.path(etcd::BOOTSTRAP_RESOURCES);
@@ -54,7 +54,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)?;
     let config = parsed(&c.path(etcd::BOOTSTRAP_RESOURCES).join("etcd.yaml"))?;
     let token = &config["initial-cluster-token"];
@@ -64,7 +64,7 @@ pub async fn check(c: &Context) -> Result<()> {
 
 /// Of a cluster with this one member. Once it was founded, an etcd that finds no data finds nobody to join either, and does not
 /// start: it cannot found a second one. The token makes members of another cluster strangers, whatever their addresses.
-pub fn config(c: &Context) -> Result<Value> {
+pub(crate) fn config(c: &Context) -> Result<Value> {
     let member = (etcd::BOOTSTRAP_MEMBER.to_string(), c.address);
     let new = !c.pins().is_founded()?;
     let mut config = etcd::config(&member.0, member.1, std::slice::from_ref(&member), new, Place::Bootstrap);
@@ -72,13 +72,13 @@ pub fn config(c: &Context) -> Result<Value> {
     Ok(config)
 }
 
-pub fn write_config(c: &Context, config: &Value) -> Result<()> {
+pub(crate) fn write_config(c: &Context, config: &Value) -> Result<()> {
     c.write(&c.path(etcd::BOOTSTRAP_RESOURCES).join("etcd.yaml"), to_yaml(config), 0o600)
 }
 
 /// Asked to end, and given the time that its pod has: what it knows to be agreed on is in its memory until it closes its log. The
 /// kubelet starts it again.
-pub async fn stop() -> std::io::Result<()> {
+pub(crate) async fn stop() -> std::io::Result<()> {
     let listed = Command::new("crictl").args(["ps", "-q", "--name", "^etcd$"]).output().await?;
     let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
     Command::new("crictl")

@@ -13,7 +13,7 @@ use seedling_types::names::{NS_CONFIG_MANAGED, NS_KAS, NS_KAS_OPERATOR};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "kube-apiserver-bootstrap",
     done: Some("kube-apiserver-bootstrap"),
     why: "masters need an API to join before they can run one",
@@ -35,7 +35,7 @@ pub const STAGE: Stage = Stage {
     check: "its files are written, the Secrets of six signers among them",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering kube-apiserver manifests...");
     let bound = bound_key(c)?;
     for (name, order) in [(NS_KAS_OPERATOR, "00"), (NS_KAS, "00")] {
@@ -65,7 +65,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)?;
     for signer in trust::signers().filter(|signer| signer.owned.namespace == NS_KAS_OPERATOR) {
         let name = signer.owned.secret;

@@ -6,7 +6,7 @@ use seedling_components::{Place, kube_controller_manager};
 use seedling_steps::Stage;
 use seedling_types::names::{NS_CONFIG, NS_KCM, NS_KCM_OPERATOR};
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "kube-controller-manager-bootstrap",
     done: Some("kube-controller-manager-bootstrap"),
     why: "somebody must sign certificates, make service accounts and turn deployments into pods",
@@ -26,7 +26,7 @@ pub const STAGE: Stage = Stage {
     check: "the pod's manifest and the signers' Secrets are written",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering kube-controller-manager manifests...");
     for name in [NS_KCM_OPERATOR, NS_KCM] {
         c.manifest(&format!("00_{name}-ns.yaml"), &namespace(name))?;
@@ -46,6 +46,6 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)
 }

@@ -6,7 +6,7 @@ use seedling_components::{Place, kube_scheduler};
 use seedling_steps::Stage;
 use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "kube-scheduler-bootstrap",
     done: Some("kube-scheduler-bootstrap"),
     why: "operators are pods, and pods need a node",
@@ -15,7 +15,7 @@ pub const STAGE: Stage = Stage {
     check: "the pod's manifest and the namespaces are written",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering kube-scheduler manifests...");
     for name in [NS_SCHEDULER_OPERATOR, NS_SCHEDULER] {
         c.manifest(&format!("00_{name}-ns.yaml"), &namespace(name))?;
@@ -24,6 +24,6 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "mco-bootstrap",
     done: Some("mco-bootstrap"),
     why: "a master knows nothing but this server's address and CA; all it needs comes from here",
@@ -47,7 +47,7 @@ pub const STAGE: Stage = Stage {
 /// Nothing may move for this long: the kubelet starts the server in a second or two.
 const NO_PROGRESS: Duration = Duration::from_secs(1200);
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Rendering MCO manifests...");
     let mut texts = Vec::new();
     for name in names(&c.dir("openshift"))? {
@@ -110,13 +110,13 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     written(c, &STAGE)
 }
 
 /// The server answers, with the certificate that the masters were told to trust. Nobody waits for it before: until the API is there, it
 /// is of use to no master.
-pub async fn answers(c: &Context) -> Result<()> {
+pub(crate) async fn answers(c: &Context) -> Result<()> {
     let name = c.config.domain.api_int();
     let url = format!("https://{name}:{}/healthz", ports::MCS);
     let ca = reqwest::Certificate::from_pem(c.read("tls/root-ca.crt")?.as_bytes())?;

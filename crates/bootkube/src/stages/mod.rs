@@ -1,21 +1,21 @@
 //! One file a stage; each begins with its description.
 
-pub mod api_bootstrap;
-pub mod api_urls;
-pub mod cb_bootstrap;
-pub mod config_bootstrap;
-pub mod cvo_bootstrap;
-pub mod cvo_overrides;
-pub mod etcd_bootstrap;
-pub mod kube_apiserver_bootstrap;
-pub mod kube_controller_manager_bootstrap;
-pub mod kube_scheduler_bootstrap;
-pub mod mco_bootstrap;
-pub mod not_in_payload;
-pub mod openshift_manifests;
-pub mod stop_machine_config_server;
-pub mod wait_for_ceo;
-pub mod wait_for_etcd;
+pub(crate) mod api_bootstrap;
+pub(crate) mod api_urls;
+pub(crate) mod cb_bootstrap;
+pub(crate) mod config_bootstrap;
+pub(crate) mod cvo_bootstrap;
+pub(crate) mod cvo_overrides;
+pub(crate) mod etcd_bootstrap;
+pub(crate) mod kube_apiserver_bootstrap;
+pub(crate) mod kube_controller_manager_bootstrap;
+pub(crate) mod kube_scheduler_bootstrap;
+pub(crate) mod mco_bootstrap;
+pub(crate) mod not_in_payload;
+pub(crate) mod openshift_manifests;
+pub(crate) mod stop_machine_config_server;
+pub(crate) mod wait_for_ceo;
+pub(crate) mod wait_for_etcd;
 
 use crate::error::{cannot, ensure, in_file};
 use crate::{Context, Error, Result};

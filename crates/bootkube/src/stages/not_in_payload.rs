@@ -2,12 +2,12 @@
 
 macro_rules! not_in_payload {
     ($module:ident, $name:literal, $component:literal, $why:literal) => {
-        pub mod $module {
+        pub(crate) mod $module {
             use crate::error::ensure;
             use crate::{Context, Outcome, Result};
             use seedling_steps::Stage;
 
-            pub const STAGE: Stage = Stage {
+            pub(crate) const STAGE: Stage = Stage {
                 name: $name,
                 done: Some($name),
                 why: $why,
@@ -16,11 +16,11 @@ macro_rules! not_in_payload {
                 check: "the release lists no such component",
             };
 
-            pub async fn run(_: &Context) -> Result<Outcome> {
+            pub(crate) async fn run(_: &Context) -> Result<Outcome> {
                 Ok(Outcome::NotInPayload($component))
             }
 
-            pub async fn check(c: &Context) -> Result<()> {
+            pub(crate) async fn check(c: &Context) -> Result<()> {
                 let there = c.release.images.contains_key($component);
                 ensure!(!there, "nothing renders {} yet", $component);
                 Ok(())

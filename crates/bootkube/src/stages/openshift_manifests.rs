@@ -5,7 +5,7 @@ use crate::error::ensure;
 use crate::{Context, Outcome, Result};
 use seedling_steps::Stage;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "openshift-manifests",
     done: Some("openshift-manifests"),
     why: "everything that is to be created lies in one folder",
@@ -14,14 +14,14 @@ pub const STAGE: Stage = Stage {
     check: "each file of openshift/ is in manifests/",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     for name in names(&c.dir("openshift"))? {
         c.write(&c.dir("manifests").join(&name), c.read(&format!("openshift/{name}"))?, 0o600)?;
     }
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     for name in names(&c.dir("openshift"))? {
         let [copy, given] =
             ["manifests", "openshift"].map(|folder| c.read_if_there(&format!("{folder}/{name}")));

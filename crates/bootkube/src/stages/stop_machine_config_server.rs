@@ -5,7 +5,7 @@ use crate::{Context, Outcome, Result};
 use seedling_steps::Stage;
 use seedling_types::paths;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "stop-machine-config-server",
     done: Some("stop-machine-config-server"),
     why: "two servers with different ideas of a pool would hand out different nodes",
@@ -16,11 +16,11 @@ pub const STAGE: Stage = Stage {
 
 const POD: &str = "machineconfigoperator-bootstrap-pod.yaml";
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     c.remove_pod(POD).map(|()| Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     let manifest = c.path(paths::STATIC_PODS).join(POD);
     ensure!(!manifest.exists(), "{} is still there", manifest.display());
     Ok(())

@@ -5,7 +5,7 @@ use seedling_api::{Conditions, Etcd};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use std::time::Duration;
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "wait-for-ceo",
     done: None,
     why: "taking the first member away too early loses the cluster; single-node installs used to fail on this race",
@@ -14,13 +14,13 @@ pub const STAGE: Stage = Stage {
     check: "EtcdRunningInCluster is True",
 };
 
-pub async fn run(_: &Context) -> Result<Outcome> {
+pub(crate) async fn run(_: &Context) -> Result<Outcome> {
     println!("Waiting for CEO to finish...");
     Ok(Outcome::Done)
 }
 
 /// The stage is this wait.
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let condition = Condition::new(
         "Etcd cluster to report EtcdRunningInCluster",

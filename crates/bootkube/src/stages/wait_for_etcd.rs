@@ -16,7 +16,7 @@ const FOUNDS_WITHIN: Duration = Duration::from_secs(15);
 /// An etcd without a leader listens, but accepts nobody.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
-pub const STAGE: Stage = Stage {
+pub(crate) const STAGE: Stage = Stage {
     name: "wait-for-etcd",
     done: None,
     why: "an API server that finds no etcd gives up after 20 s and is started again ever more slowly",
@@ -25,7 +25,7 @@ pub const STAGE: Stage = Stage {
     check: "etcd on localhost:2379 has had a leader: its cluster is recorded, and its config founds no other",
 };
 
-pub async fn run(c: &Context) -> Result<Outcome> {
+pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Waiting for etcd cluster...");
     let tls = c.etcd_tls()?;
     let endpoints = [format!("https://localhost:{}", ports::ETCD_CLIENT)];
@@ -69,7 +69,7 @@ pub async fn run(c: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-pub async fn check(c: &Context) -> Result<()> {
+pub(crate) async fn check(c: &Context) -> Result<()> {
     ensure!(c.pins().is_founded()?, "no etcd cluster is recorded");
     let config = parsed(&c.path(BOOTSTRAP_RESOURCES).join("etcd.yaml"))?;
     let state = &config["initial-cluster-state"];

@@ -9,7 +9,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct NewArgs {
+pub(crate) struct NewArgs {
     /// The cluster's name, for a new install-config
     #[arg(long)]
     name: Option<String>,
@@ -40,7 +40,7 @@ impl NewArgs {
 }
 
 /// Writes install-config.yaml where there is none yet and someone says what it should be.
-pub fn new_install_config(dir: &Path, args: &NewArgs) -> Result<()> {
+pub(super) fn new_install_config(dir: &Path, args: &NewArgs) -> Result<()> {
     let path = dir.join("install-config.yaml");
     if path.exists() || dir.join(".openshift_install_state.json").exists() {
         if args.given() {

@@ -20,7 +20,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 #[derive(Subcommand)]
-pub enum CertsCommand {
+pub(crate) enum CertsCommand {
     /// List every certificate of an asset directory or a running cluster with the days it has left; exit 1 if one has expired
     Check(CheckArgs),
     /// List a running cluster's certificates: expiry, renewal date and the operator that renews each, or why nobody does
@@ -38,7 +38,7 @@ pub enum CertsCommand {
 }
 
 #[derive(Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// The asset directory
     #[arg(default_value = ".", conflicts_with = "kubeconfig")]
     dir: PathBuf,
@@ -50,7 +50,7 @@ pub struct CheckArgs {
 }
 
 #[derive(Args)]
-pub struct RefreshArgs {
+pub(crate) struct RefreshArgs {
     /// The asset directory
     #[arg(default_value = ".")]
     dir: PathBuf,
@@ -59,7 +59,7 @@ pub struct RefreshArgs {
     release: Option<PathBuf>,
 }
 
-pub async fn run(command: CertsCommand) -> Result<ExitCode> {
+pub(crate) async fn run(command: CertsCommand) -> Result<ExitCode> {
     match command {
         CertsCommand::Check(args) => check(args).await,
         CertsCommand::List(args) => list_all(&args).await.map(|()| ExitCode::SUCCESS),

@@ -26,7 +26,7 @@ const NO_PROGRESS: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     cluster: Cluster,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub struct ListArgs {
 }
 
 #[derive(Args)]
-pub struct RenewArgs {
+pub(crate) struct RenewArgs {
     #[command(flatten)]
     cluster: Cluster,
     /// Do not wait until all certificates are renewed and in use on every master
@@ -42,7 +42,7 @@ pub struct RenewArgs {
     no_wait: bool,
 }
 
-pub async fn list_all(args: &ListArgs) -> Result<()> {
+pub(super) async fn list_all(args: &ListArgs) -> Result<()> {
     let client = args.cluster.connect().await?;
     let policy = policy(&client).await?;
     let mut kept = owners::list(&client).await?;
@@ -104,7 +104,7 @@ async fn policy(client: &Client) -> Result<Policy> {
 }
 
 /// The operators do it: what was made before this moment is due. Asking again while it goes on asks for newer ones.
-pub async fn renew(args: &RenewArgs) -> Result<()> {
+pub(super) async fn renew(args: &RenewArgs) -> Result<()> {
     let client = args.cluster.connect().await?;
     policy(&client).await?;
     // A certificate knows whole seconds.

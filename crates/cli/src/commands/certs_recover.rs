@@ -6,13 +6,13 @@ use seedling_node::recover::recover;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct RecoverArgs {
+pub(crate) struct RecoverArgs {
     /// The administrator's kubeconfig that `create` made (auth/kubeconfig); /dev/stdin reads it from standard input
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
 }
 
-pub async fn run(args: &RecoverArgs) -> Result<()> {
+pub(super) async fn run(args: &RecoverArgs) -> Result<()> {
     let path = &args.kubeconfig;
     let kubeconfig = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     anyhow::ensure!(

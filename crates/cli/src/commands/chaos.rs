@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Subcommand)]
-pub enum ChaosCommand {
+pub(crate) enum ChaosCommand {
     /// Cause faults at the steps of installations, and check that each completes without lost writes or a second cluster
     Handoff(HandoffArgs),
 }
 
 #[derive(Args)]
-pub struct HandoffArgs {
+pub(crate) struct HandoffArgs {
     /// Try every fault on every victim at every step, and pairs of faults around a lost etcd majority; takes hours
     #[arg(long, conflicts_with_all = ["every_step", "victim", "fault", "on", "peer", "case", "cases", "masters", "patience", "lasts"])]
     whole: bool,
@@ -110,7 +110,7 @@ words!(Victim: Bootkube, Kubelet, Etcd, Apiserver, Operator, Node, Helper, Every
 words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute, Lossy, FillContainerd,
     FillLogs, FsyncErrors, TornWal);
 
-pub async fn run(command: ChaosCommand) -> Result<ExitCode> {
+pub(crate) async fn run(command: ChaosCommand) -> Result<ExitCode> {
     let ChaosCommand::Handoff(args) = command;
     let wish = args.wish();
     let steps = steps(seedling_bootkube::PLAN.iter().map(|step| step.stage.name));

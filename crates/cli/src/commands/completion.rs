@@ -4,11 +4,11 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 #[derive(Args)]
-pub struct CompletionArgs {
+pub(crate) struct CompletionArgs {
     /// Your shell; for example `source <(seedling completion bash)`
     shell: Shell,
 }
 
-pub fn run(args: &CompletionArgs, command: &mut Command) {
+pub(crate) fn run(args: &CompletionArgs, command: &mut Command) {
     clap_complete::generate(args.shell, command, "seedling", &mut std::io::stdout());
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
-pub enum CreateCommand {
+pub(crate) enum CreateCommand {
     /// Check install-config.yaml and write it back with all defaults; if there is none, make one from flags or by asking
     InstallConfig {
         #[command(flatten)]
@@ -36,7 +36,7 @@ pub enum CreateCommand {
 }
 
 #[derive(Args)]
-pub struct CreateArgs {
+pub(crate) struct CreateArgs {
     /// The asset directory, which has install-config.yaml and receives the files made from it
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -58,7 +58,7 @@ pub struct CreateArgs {
     log: super::log::LogArgs,
 }
 
-pub fn run(command: CreateCommand) -> Result<ExitCode> {
+pub(crate) fn run(command: CreateCommand) -> Result<ExitCode> {
     let (CreateCommand::InstallConfig { args, .. }
     | CreateCommand::Manifests(args)
     | CreateCommand::IgnitionConfigs { args, .. }
@@ -101,7 +101,7 @@ impl CreateArgs {
 }
 
 /// Says what a run has to say, from a level on, and gives its exit code.
-pub fn tell(done: Result<Outcome, CreateError>, from: Level) -> ExitCode {
+pub(crate) fn tell(done: Result<Outcome, CreateError>, from: Level) -> ExitCode {
     let (lines, code) = match done {
         Ok(outcome) => {
             let line = |m: seedling_assets::Message| (m.level.as_str(), m.text);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Which cluster is meant.
 #[derive(Args)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     /// An administrator's kubeconfig [default: the lab's]
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -19,10 +19,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    pub fn of_lab(name: &str) -> Self {
+    pub(crate) fn of_lab(name: &str) -> Self {
         Self { kubeconfig: None, lab: name.into() }
     }
-    pub async fn connect(&self) -> Result<kube::Client> {
+    pub(crate) async fn connect(&self) -> Result<kube::Client> {
         let kubeconfig = match &self.kubeconfig {
             Some(path) => path.clone(),
             None => self.lab()?.kubeconfig(),
@@ -30,7 +30,7 @@ impl Cluster {
         Ok(seedling_cluster::connect(Some(&kubeconfig)).await?)
     }
     /// The asset directory of the lab; without a lab there is none to guess.
-    pub fn assets(&self) -> Result<PathBuf> {
+    pub(crate) fn assets(&self) -> Result<PathBuf> {
         Ok(match &self.kubeconfig {
             Some(_) => PathBuf::from("."),
             None => self.lab()?.record.spec.assets,
@@ -42,14 +42,14 @@ impl Cluster {
 }
 
 #[derive(Args)]
-pub struct CsrArgs {
+pub(crate) struct CsrArgs {
     #[command(flatten)]
     cluster: Cluster,
     #[command(flatten)]
     output: Output,
 }
 
-pub async fn run(args: CsrArgs) -> Result<()> {
+pub(crate) async fn run(args: CsrArgs) -> Result<()> {
     let client = args.cluster.connect().await?;
     let found = seedling_cluster::list(&client, None, "").await?;
     let mut requests: Vec<_> = found.iter().map(show).collect();

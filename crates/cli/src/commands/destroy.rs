@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
-pub enum DestroyCommand {
+pub(crate) enum DestroyCommand {
     /// Not supported: the machines are yours
     Cluster(DestroyArgs),
     /// Not supported: switch the bootstrap machine off yourself
@@ -16,7 +16,7 @@ pub enum DestroyCommand {
 }
 
 #[derive(Args)]
-pub struct DestroyArgs {
+pub(crate) struct DestroyArgs {
     /// The asset directory, which has metadata.json
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -24,7 +24,7 @@ pub struct DestroyArgs {
     log: LogArgs,
 }
 
-pub fn run(command: DestroyCommand) -> ExitCode {
+pub(crate) fn run(command: DestroyCommand) -> ExitCode {
     let (args, doing) = match &command {
         DestroyCommand::Cluster(args) => (args, "failed while preparing to destroy cluster: "),
         DestroyCommand::Bootstrap(args) => (args, ""),

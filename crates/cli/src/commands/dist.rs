@@ -12,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Args)]
-pub struct DistArgs {
+pub(crate) struct DistArgs {
     /// The checkout
     #[arg(long, value_name = "DIR", default_value = ".")]
     source: PathBuf,
@@ -26,7 +26,7 @@ pub struct DistArgs {
     date: u32,
 }
 
-pub async fn run(args: DistArgs, command: Command) -> Result<()> {
+pub(crate) async fn run(args: DistArgs, command: Command) -> Result<()> {
     std::fs::create_dir_all(&args.out)?;
     let cache = default_cache();
     let node_image = seedling_machines::image::ensure(&cache, &|text| eprintln!("{text}")).await?;

@@ -8,14 +8,14 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct DocsArgs {
+pub(crate) struct DocsArgs {
     /// The book's directory
     dir: PathBuf,
 }
 
 const NOTE: &str = "<!-- made by `make docs`; do not edit -->\n";
 
-pub fn run(args: &DocsArgs) -> Result<()> {
+pub(crate) fn run(args: &DocsArgs) -> Result<()> {
     for (name, page) in pages() {
         seedling_steps::write_atomic_if_changed(&args.dir.join(name), page, 0o644)?;
     }

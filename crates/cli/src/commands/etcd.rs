@@ -9,7 +9,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
-pub enum EtcdCommand {
+pub(crate) enum EtcdCommand {
     /// On a master: back up etcd's data and this master's static pods into a new directory
     ///
     /// The directory is named after the time and etcd's revision, and only root can read it. It is verified after writing and appears
@@ -24,7 +24,7 @@ pub enum EtcdCommand {
 }
 
 #[derive(Args)]
-pub struct BackupArgs {
+pub(crate) struct BackupArgs {
     /// The directory in which the backup's own directory is created
     #[arg(default_value = "/var/lib/etcd-backup")]
     dir: PathBuf,
@@ -33,7 +33,7 @@ pub struct BackupArgs {
 }
 
 #[derive(Args)]
-pub struct RestoreArgs {
+pub(crate) struct RestoreArgs {
     /// Restore this backup: a directory made by `backup`, or the snapshot in it [default: keep this member's own data]
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub struct RestoreArgs {
     yes: bool,
 }
 
-pub async fn run(command: EtcdCommand) -> Result<()> {
+pub(crate) async fn run(command: EtcdCommand) -> Result<()> {
     anyhow::ensure!(nix::unistd::geteuid().is_root(), "only root may: sudo seedling etcd …, on a master");
     match command {
         EtcdCommand::Backup(args) => backup(&args).await,

@@ -4,13 +4,13 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Args)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// `installconfig`, or a field in it, e.g. installconfig.networking.clusterNetwork
     #[arg(default_value = "installconfig")]
     path: String,
 }
 
-pub fn run(args: &ExplainArgs) -> Result<()> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let page = seedling_assets::config::explain(&args.path).map_err(anyhow::Error::msg)?;
     print!("{page}");
     Ok(())

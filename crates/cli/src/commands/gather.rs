@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]
-pub enum GatherCommand {
+pub(crate) enum GatherCommand {
     /// Not supported yet: says how to collect logs on the bootstrap machine
     Bootstrap(GatherArgs),
 }
 
 #[derive(Args)]
-pub struct GatherArgs {
+pub(crate) struct GatherArgs {
     /// The asset directory
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -25,7 +25,7 @@ pub struct GatherArgs {
     log: LogArgs,
 }
 
-pub fn run(command: GatherCommand) -> ExitCode {
+pub(crate) fn run(command: GatherCommand) -> ExitCode {
     let GatherCommand::Bootstrap(args) = command;
     let mut console = match args.log.console(&args.dir) {
         Ok(console) => console,

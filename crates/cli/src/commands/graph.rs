@@ -3,6 +3,6 @@
 use std::io::Write;
 
 /// To stdout, for `dot -Tsvg`. Who reads only the beginning has what he wants.
-pub fn run() {
+pub(crate) fn run() {
     let _ = std::io::stdout().write_all(seedling_assets::dot().as_bytes());
 }

@@ -7,7 +7,7 @@ use seedling_lab::Labs;
 use std::path::PathBuf;
 
 #[derive(clap::Subcommand)]
-pub enum HelperCommand {
+pub(crate) enum HelperCommand {
     /// Run all servers on the machines' network, until it is stopped
     Run {
         /// The configuration, helper.yaml
@@ -41,7 +41,7 @@ pub enum HelperCommand {
     },
 }
 
-pub async fn run(cmd: HelperCommand) -> Result<()> {
+pub(crate) async fn run(cmd: HelperCommand) -> Result<()> {
     match cmd {
         HelperCommand::Run { config, after, beat } => {
             if beat {

@@ -6,7 +6,7 @@ use seedling_steps::write_atomic;
 use std::path::PathBuf;
 
 #[derive(Args)]
-pub struct InitArgs {
+pub(crate) struct InitArgs {
     /// The directory to write install-config.yaml into; it is created if missing
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -15,7 +15,7 @@ pub struct InitArgs {
     print: bool,
 }
 
-pub fn run(args: &InitArgs) -> Result<()> {
+pub(crate) fn run(args: &InitArgs) -> Result<()> {
     let example = seedling_assets::config::example();
     if args.print {
         print!("{example}");

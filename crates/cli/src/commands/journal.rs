@@ -11,7 +11,7 @@ use seedling_types::paths;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-pub struct LabJournalArgs {
+pub(crate) struct LabJournalArgs {
     #[command(flatten)]
     lab: Name,
     /// The machine [default: all]
@@ -21,7 +21,7 @@ pub struct LabJournalArgs {
 }
 
 #[derive(Args)]
-pub struct NodeJournalArgs {
+pub(crate) struct NodeJournalArgs {
     /// The root of the node's files, for a disk that is mounted elsewhere
     #[arg(long, default_value = "/", value_name = "DIR")]
     root: PathBuf,
@@ -30,7 +30,7 @@ pub struct NodeJournalArgs {
 }
 
 /// Machines that are off, too: it is read from their disks.
-pub fn of_lab(args: LabJournalArgs) -> Result<()> {
+pub(crate) fn of_lab(args: LabJournalArgs) -> Result<()> {
     let lab = Labs::from_env().open(&args.lab.name)?;
     let nodes = match args.node {
         Some(node) => vec![lab.machine(&node)?.name],
@@ -39,7 +39,7 @@ pub fn of_lab(args: LabJournalArgs) -> Result<()> {
     show(nodes.into_iter().map(|node| (lab.journal(&node), node)).collect(), args.output.output)
 }
 
-pub fn of_node(args: NodeJournalArgs) -> Result<()> {
+pub(crate) fn of_node(args: NodeJournalArgs) -> Result<()> {
     let lines = Journal::of(&args.root, "").read()?;
     let name = std::fs::read_to_string(args.root.join("etc/hostname")).unwrap_or_default();
     ensure!(!lines.is_empty(), "{} is empty", at(&args.root).display());

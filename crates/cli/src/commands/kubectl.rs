@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 #[derive(Args)]
-pub struct KubectlArgs {
+pub(crate) struct KubectlArgs {
     /// The lab's name
     #[arg(long = "lab", env = "SEEDLING_LAB", default_value = "default", value_name = "NAME")]
     lab: String,
@@ -16,7 +16,7 @@ pub struct KubectlArgs {
     args: Vec<String>,
 }
 
-pub fn run(args: KubectlArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: KubectlArgs) -> Result<ExitCode> {
     let lab = Labs::from_env().open(&args.lab)?;
     let kubectl = lab.record.spec.release_dir.join("bin/kubectl");
     let error = Command::new(&kubectl).args(&args.args).env("KUBECONFIG", lab.kubeconfig()).exec();

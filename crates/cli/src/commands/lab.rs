@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 #[derive(Args, Clone, Debug)]
-pub struct Name {
+pub(crate) struct Name {
     /// The lab's name
     #[arg(long = "name", default_value = "default", env = "SEEDLING_LAB")]
     pub name: String,
 }
 
 #[derive(Subcommand)]
-pub enum LabCommand {
+pub(crate) enum LabCommand {
     /// Create a cluster and wait until it works; run it again to resume or to switch machines back on
     Up(super::up::UpArgs),
     /// Build the machines' root file system if there is none; `lab up` does this too
@@ -105,19 +105,19 @@ pub enum LabCommand {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct Output {
+pub(crate) struct Output {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     Table,
     Json,
 }
 
-pub async fn run(cmd: LabCommand) -> Result<()> {
+pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
     let labs = Labs::from_env();
     match cmd {
         LabCommand::Up(args) => super::up::run(args).await?,
@@ -182,7 +182,7 @@ pub async fn run(cmd: LabCommand) -> Result<()> {
     Ok(())
 }
 
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     eprintln!("{text}");
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Upstream's words and exit code for a run that was interrupted.
-pub const INTERRUPTED: &str = "Received interrupt signal";
-pub const INTERRUPTED_CODE: u8 = 8;
+pub(super) const INTERRUPTED: &str = "Received interrupt signal";
+pub(super) const INTERRUPTED_CODE: u8 = 8;
 
 #[derive(Args)]
-pub struct LogArgs {
+pub(super) struct LogArgs {
     /// How much to print: debug, info, warning or error
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     log_level: String,
@@ -18,7 +18,7 @@ pub struct LogArgs {
 
 impl LogArgs {
     /// What is no level is said in openshift-install's words.
-    pub fn level(&self) -> Result<Level, ExitCode> {
+    pub(super) fn level(&self) -> Result<Level, ExitCode> {
         self.log_level.parse().map_err(|why| {
             seedling_observe::say(Level::Fatal, &format!("invalid log-level: {why}"));
             ExitCode::FAILURE
@@ -26,27 +26,27 @@ impl LogArgs {
     }
 
     /// For commands whose lines are logged where they are said.
-    pub fn console(&self, dir: &Path) -> Result<Console, ExitCode> {
+    pub(super) fn console(&self, dir: &Path) -> Result<Console, ExitCode> {
         Ok(Console::new(self.level()?, dir))
     }
 }
 
 /// For every wait of a command.
 #[derive(Args, Clone, Debug)]
-pub struct NoProgress {
+pub(super) struct NoProgress {
     /// Give up after this many minutes without any progress [default: depends on what is waited for]
     #[arg(long, env = seedling_steps::NO_PROGRESS_VARIABLE, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]
     no_progress: Option<u32>,
 }
 
 impl NoProgress {
-    pub fn configure(&self) {
+    pub(super) fn configure(&self) {
         self.no_progress.into_iter().for_each(seedling_steps::configure_no_progress);
     }
 }
 
 /// Ends the program at SIGINT or SIGTERM, wherever it is: what it had not finished the next run does, or starts anew.
-pub fn end_when_interrupted() {
+pub(super) fn end_when_interrupted() {
     tokio::spawn(async {
         interrupted().await;
         seedling_observe::say(Level::Warning, INTERRUPTED);
@@ -54,7 +54,7 @@ pub fn end_when_interrupted() {
     });
 }
 
-pub async fn interrupted() {
+pub(super) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
-pub enum NodeCommand {
+pub(crate) enum NodeCommand {
     /// Bootstrap node: run bootkube's stages
     #[command(hide = true)]
     Bootkube {
@@ -65,7 +65,7 @@ pub enum NodeCommand {
 }
 
 #[derive(Args)]
-pub struct InstallerArgs {
+pub(crate) struct InstallerArgs {
     #[arg(long)]
     namespace: String,
     #[arg(long)]
@@ -86,7 +86,7 @@ pub struct InstallerArgs {
 }
 
 #[derive(Args)]
-pub struct EtcdJoinArgs {
+pub(crate) struct EtcdJoinArgs {
     #[arg(long)]
     name: String,
     #[arg(long)]
@@ -104,7 +104,7 @@ pub struct EtcdJoinArgs {
 }
 
 #[derive(Subcommand)]
-pub enum ServerCommand {
+pub(crate) enum ServerCommand {
     /// From files, on the bootstrap node
     Bootstrap,
     /// From the API, on a master
@@ -121,7 +121,7 @@ fn peer(text: &str) -> Result<(String, Ipv4Addr), String> {
 
 const ROOT: &str = "/";
 
-pub async fn run(command: NodeCommand) -> Result<()> {
+pub(crate) async fn run(command: NodeCommand) -> Result<()> {
     let minutes = std::env::var(seedling_steps::NO_PROGRESS_VARIABLE).ok().and_then(|m| m.parse().ok());
     minutes.into_iter().for_each(seedling_steps::configure_no_progress);
     match command {

@@ -12,7 +12,7 @@ use seedling_types::{ClusterDomain, Role};
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
-pub enum MachineCommand {
+pub(crate) enum MachineCommand {
     /// Write a new nodes/NAME.ign with a new token for a machine that is reinstalled
     ///
     /// The old token stops working, and the machine may ask for its node's certificate with one new key.
@@ -22,7 +22,7 @@ pub enum MachineCommand {
 }
 
 #[derive(Args)]
-pub struct ReissueArgs {
+pub(crate) struct ReissueArgs {
     /// The machine's name in hosts.yaml
     name: String,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct ReissueArgs {
     bootstrap_kubeconfig: Option<PathBuf>,
 }
 
-pub async fn run(command: MachineCommand) -> Result<()> {
+pub(crate) async fn run(command: MachineCommand) -> Result<()> {
     let args = match command {
         MachineCommand::Reissue(args) => args,
         MachineCommand::Journal(args) => return super::journal::of_node(args),
@@ -44,7 +44,7 @@ pub async fn run(command: MachineCommand) -> Result<()> {
     reissue(&args.cluster, &args.name, args.dir, args.bootstrap_kubeconfig.as_deref()).await
 }
 
-pub async fn reissue(
+pub(crate) async fn reissue(
     cluster: &Cluster,
     name: &str,
     dir: Option<PathBuf>,

@@ -7,7 +7,7 @@ use seedling_operators::OPERATORS;
 use std::path::PathBuf;
 
 #[derive(Args)]
-pub struct OperatorArgs {
+pub(crate) struct OperatorArgs {
     #[arg(value_parser = names())]
     name: String,
     /// Instead of the pod's service account
@@ -22,7 +22,7 @@ fn names() -> PossibleValuesParser {
     operators.chain([check]).collect::<Vec<_>>().into()
 }
 
-pub async fn run(args: OperatorArgs) -> Result<()> {
+pub(crate) async fn run(args: OperatorArgs) -> Result<()> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == args.name) else {
         return Ok(seedling_node::network_check::run().await?);
     };

@@ -34,7 +34,7 @@ fn wish(words: &[String]) -> Result<Wish<'_>> {
     }
 }
 
-pub async fn run(labs: &Labs, lab: &Lab, words: &[String]) -> Result<()> {
+pub(super) async fn run(labs: &Labs, lab: &Lab, words: &[String]) -> Result<()> {
     match wish(words)? {
         Wish::One(node, To::On) => lab.switch_on(node).await?,
         Wish::One(node, To::Off) => lab.machine(node)?.switch_off().await?,

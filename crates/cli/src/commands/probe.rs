@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 #[derive(Args)]
-pub struct ProbeArgs {
+pub(crate) struct ProbeArgs {
     #[command(flatten)]
     lab: Name,
     /// A cluster that is not a lab; failures are then reported without the installation's stage
@@ -51,7 +51,7 @@ impl FromStr for Until {
     }
 }
 
-pub async fn run(args: ProbeArgs) -> Result<ExitCode> {
+pub(crate) async fn run(args: ProbeArgs) -> Result<ExitCode> {
     let lab = match &args.kubeconfig {
         Some(_) => None,
         None => Some(Labs::from_env().open(&args.lab.name)?),

@@ -7,7 +7,7 @@ use seedling_release::{Options, Places, build, default_cache, load, load_archive
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
-pub enum ReleaseCommand {
+pub(crate) enum ReleaseCommand {
     /// Build images, node software and manifests from source; only what changed is built again
     Build {
         /// The bill of materials: Go modules, Debian packages, manifests
@@ -40,7 +40,7 @@ pub enum ReleaseCommand {
     },
 }
 
-pub async fn run(command: ReleaseCommand) -> Result<()> {
+pub(crate) async fn run(command: ReleaseCommand) -> Result<()> {
     // Compilers and archives: nothing here is asynchronous.
     tokio::task::spawn_blocking(|| match command {
         ReleaseCommand::Build { source, out, seedling } => build_release(source, out, seedling),
@@ -53,7 +53,7 @@ pub async fn run(command: ReleaseCommand) -> Result<()> {
 }
 
 /// The release a lab boots from: the one given, else the cache's.
-pub async fn ensure_release(dir: Option<PathBuf>) -> Result<PathBuf> {
+pub(crate) async fn ensure_release(dir: Option<PathBuf>) -> Result<PathBuf> {
     let dir = dir.unwrap_or_else(|| default_cache().join("release"));
     load(&dir)
         .context("there is no release to boot from; run `seedling release load ARCHIVE`, or `seedling release build` in a checkout")?;

@@ -8,7 +8,7 @@ use seedling_observe::timeline::{Input, svg, terminal, timeline};
 use seedling_steps::journal::fold;
 
 #[derive(Args)]
-pub struct TimelineArgs {
+pub(crate) struct TimelineArgs {
     #[command(flatten)]
     lab: Name,
     /// Output format
@@ -23,7 +23,7 @@ enum Form {
     Json,
 }
 
-pub fn run(args: TimelineArgs) -> Result<()> {
+pub(crate) fn run(args: TimelineArgs) -> Result<()> {
     let lab = Labs::from_env().open(&args.lab.name)?;
     let bring_up = lab.bring_up();
     ensure!(!bring_up.milestones.is_empty(), "{} has no milestones yet", lab.bring_up_file().display());

@@ -25,7 +25,7 @@ const LOG_DISK_LEAST: i64 = 16;
 
 /// `seedling lab up`
 #[derive(Args, Clone, Debug)]
-pub struct UpArgs {
+pub(crate) struct UpArgs {
     #[command(flatten)]
     lab: Name,
     /// Number of control-plane machines
@@ -71,7 +71,7 @@ pub struct UpArgs {
     probe: bool,
 }
 
-pub async fn run(args: UpArgs) -> Result<()> {
+pub(crate) async fn run(args: UpArgs) -> Result<()> {
     // The name becomes part of paths: nothing is touched before it is a name.
     seedling_lab::check_name(&args.lab.name)?;
     args.no_progress.configure();

@@ -5,12 +5,12 @@ use anyhow::Result;
 use clap::Args;
 
 #[derive(Args)]
-pub struct VersionArgs {
+pub(crate) struct VersionArgs {
     #[command(flatten)]
     output: Output,
 }
 
-pub fn run(args: VersionArgs) -> Result<()> {
+pub(crate) fn run(args: VersionArgs) -> Result<()> {
     let release = seedling_release::load(&seedling_release::default_cache().join("release")).ok();
     let kubernetes = release.as_ref().map(|r| r.kubernetes_version.clone());
     match args.output.output {

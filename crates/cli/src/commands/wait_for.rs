@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Subcommand)]
-pub enum WaitForCommand {
+pub(crate) enum WaitForCommand {
     /// Wait until the masters run the cluster and the bootstrap machine can be switched off
     BootstrapComplete(WaitForArgs),
     /// Wait until every cluster operator is available and no longer progressing
@@ -16,7 +16,7 @@ pub enum WaitForCommand {
 }
 
 #[derive(Args)]
-pub struct WaitForArgs {
+pub(crate) struct WaitForArgs {
     /// The asset directory, whose auth/kubeconfig is used
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -29,7 +29,7 @@ pub struct WaitForArgs {
     stable_for: u64,
 }
 
-pub async fn run(command: WaitForCommand) -> ExitCode {
+pub(crate) async fn run(command: WaitForCommand) -> ExitCode {
     let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
     args.no_progress.configure();
     let mut console = match args.log.console(&args.dir) {

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 /// The record, and since when it was seen like this.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub(super) struct Observed {
     spec: LeaseSpec,
     since: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// It names us: nobody else can have been given it meanwhile.
     Mine,
     /// Nobody holds it, or its holder has stood still for as long as it asked for.
@@ -28,14 +28,14 @@ pub enum Verdict {
 
 impl Observed {
     /// `now`: when the answer was there. The record is older, so whoever wrote it is waited for rather too long.
-    pub fn note(seen: Option<Self>, spec: LeaseSpec, now: Instant) -> Self {
+    pub(super) fn note(seen: Option<Self>, spec: LeaseSpec, now: Instant) -> Self {
         match seen {
             Some(seen) if seen.spec == spec => seen,
             _ => Self { spec, since: now },
         }
     }
 
-    pub fn verdict(&self, me: &str, now: Instant) -> Verdict {
+    pub(super) fn verdict(&self, me: &str, now: Instant) -> Verdict {
         match holder(&self.spec) {
             None => Verdict::Free,
             Some(holder) if holder == me => Verdict::Mine,
@@ -45,7 +45,7 @@ impl Observed {
     }
 
     /// The record of a new holder.
-    pub fn taken(&self, me: &str, clock: Timestamp) -> LeaseSpec {
+    pub(super) fn taken(&self, me: &str, clock: Timestamp) -> LeaseSpec {
         let mut spec = renewed(&self.spec, me, clock);
         if holder(&self.spec) != Some(me) {
             spec.acquire_time = Some(MicroTime(clock));
@@ -55,7 +55,7 @@ impl Observed {
     }
 }
 
-pub fn renewed(spec: &LeaseSpec, me: &str, clock: Timestamp) -> LeaseSpec {
+pub(super) fn renewed(spec: &LeaseSpec, me: &str, clock: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(me.into()),
         lease_duration_seconds: Some(DURATION.as_secs() as i32),
@@ -64,7 +64,7 @@ pub fn renewed(spec: &LeaseSpec, me: &str, clock: Timestamp) -> LeaseSpec {
     }
 }
 
-pub fn holder(spec: &LeaseSpec) -> Option<&str> {
+pub(super) fn holder(spec: &LeaseSpec) -> Option<&str> {
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Reads of ordinary objects are most of the traffic and tell nothing; everything that changes something, and everything that hands out a
 /// credential, is written down without its contents.
-pub fn audit_policy() -> Value {
+pub(super) fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -32,7 +32,7 @@ pub fn audit_policy() -> Value {
 
 /// Load balancers ask without credentials whether a server is ready. Nobody needs more: discovery, versions and the rest are for
 /// clients that say who they are.
-pub fn authentication() -> Value {
+pub(super) fn authentication() -> Value {
     let paths: Vec<_> = ["/healthz", "/livez", "/readyz"].iter().map(|path| json!({"path": path})).collect();
     json!({
         "apiVersion": "apiserver.config.k8s.io/v1",

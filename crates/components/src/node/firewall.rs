@@ -7,14 +7,14 @@
 use ipnet::IpNet;
 use seedling_types::ports;
 
-pub const UNIT: &str = "machine-config-firewall.service";
-pub const RULES: &str = "/etc/kubernetes/machine-config-firewall.nft";
-pub const HELPER_UNIT: &str = "helper-firewall.service";
+pub(super) const UNIT: &str = "machine-config-firewall.service";
+pub(super) const RULES: &str = "/etc/kubernetes/machine-config-firewall.nft";
+pub(super) const HELPER_UNIT: &str = "helper-firewall.service";
 const TABLE: &str = "inet seedling_machine_config";
 
 /// The filter hooks see the address after a Service's was replaced, so a Service in front of the server does not help either. A
 /// node forwards nobody's connection to these ports; to itself it refuses pods. Refused at once: a drop would look like a fault.
-pub fn rules(pod_networks: &[IpNet]) -> String {
+pub(super) fn rules(pod_networks: &[IpNet]) -> String {
     let refused = format!("tcp dport {{ {}, {} }} reject with tcp reset", ports::MCS, ports::MCS_LOOPBACK);
     let from = |family: &str, v6: bool| {
         let of_family = pod_networks.iter().filter(|net| net.addr().is_ipv6() == v6).map(ToString::to_string);
@@ -45,7 +45,7 @@ table {TABLE} {{
 }
 
 /// Before the first pod runs. nftables.service flushes everything, so it goes first where somebody uses it.
-pub fn unit() -> String {
+pub(super) fn unit() -> String {
     format!(
         r#"[Unit]
 Description=Keep pods away from the machine-config server
@@ -65,7 +65,7 @@ WantedBy=multi-user.target
 }
 
 /// The helper is known by its name; a unit of its own, so that a name that is not known yet takes nothing else away. Tried until it is.
-pub fn helper_unit(helper: &str) -> String {
+pub(super) fn helper_unit(helper: &str) -> String {
     format!(
         r#"[Unit]
 Description=Keep pods away from the helper

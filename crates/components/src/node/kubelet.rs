@@ -83,7 +83,7 @@ fn merge(base: &mut Value, more: Value) {
 }
 
 /// The Node's name is the short host name, whatever the DHCP client made of it; `localhost` means it has not answered yet.
-pub fn unit(role: Role) -> String {
+pub(super) fn unit(role: Role) -> String {
     let (wait, joins) = match role {
         // From a drop-in: which of several addresses is the node's.
         Role::Bootstrap => (String::new(), " $$NODE_ARGS".into()),

@@ -27,11 +27,11 @@ type Then = Box<dyn FnOnce() + Send>;
 
 /// What to do when the last answer of a connection has reached its client.
 #[derive(Clone, Default)]
-pub struct Delivery(Arc<Mutex<Option<Then>>>);
+pub(super) struct Delivery(Arc<Mutex<Option<Then>>>);
 
 impl Delivery {
     /// The answer must also say `connection: close`.
-    pub fn then(&self, done: impl FnOnce() + Send + 'static) {
+    pub(super) fn then(&self, done: impl FnOnce() + Send + 'static) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(done));
     }
 
@@ -40,7 +40,7 @@ impl Delivery {
     }
 }
 
-pub async fn serve(listener: TcpListener, router: Router, slots: Arc<Slots>, events: EventLog) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, slots: Arc<Slots>, events: EventLog) {
     loop {
         let (stream, remote, slot) = net::accept(&listener, &slots, &events).await;
         let router = router.clone();

@@ -24,7 +24,12 @@ const OPEN_AGAIN: Duration = Duration::from_secs(2);
 
 /// The earliest time at which a backend that leaves can have begun to: when it last answered without a word of it (`stayed`), but a server
 /// that still answers has not left longer ago than its delay. Only an answer that it is ready takes that back.
-pub fn leaving_since(since: Option<Instant>, seen: &Seen, stayed: Instant, now: Instant) -> Option<Instant> {
+pub(super) fn leaving_since(
+    since: Option<Instant>,
+    seen: &Seen,
+    stayed: Instant,
+    now: Instant,
+) -> Option<Instant> {
     match seen {
         Seen::Ready => None,
         Seen::Leaving => since.or(Some(now.checked_sub(SHUTDOWN_DELAY).map_or(stayed, |e| e.max(stayed)))),
@@ -39,12 +44,12 @@ fn withheld(leaving_since: Option<Instant>, now: Instant) -> Option<Instant> {
     (shuts <= now && now < opens).then_some(opens)
 }
 
-pub struct Gate {
+pub(super) struct Gate {
     leaving: watch::Receiver<Option<Instant>>,
 }
 
 impl Gate {
-    pub fn new(leaving: watch::Receiver<Option<Instant>>) -> Self {
+    pub(super) fn new(leaving: watch::Receiver<Option<Instant>>) -> Self {
         Self { leaving }
     }
 
@@ -58,7 +63,7 @@ impl Gate {
 }
 
 /// Both ways until both sides are done; an error of either side ends both.
-pub async fn relay(client: TcpStream, server: TcpStream, mut gate: Gate) {
+pub(super) async fn relay(client: TcpStream, server: TcpStream, mut gate: Gate) {
     net::prepare(&client);
     net::prepare(&server);
     let (from_client, mut to_client) = client.into_split();

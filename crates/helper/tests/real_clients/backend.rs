@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
-pub struct Backend {
+pub(crate) struct Backend {
     /// Of the health check.
     pub status: Arc<AtomicU16>,
     pub handshakes: Arc<AtomicUsize>,
@@ -26,7 +26,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    pub fn start(lab: &Lab, machine: &'static str, port: u16) -> Self {
+    pub(crate) fn start(lab: &Lab, machine: &'static str, port: u16) -> Self {
         let namespace = File::open(format!("/run/netns/{}", lab.namespace(machine))).unwrap();
         let status = Arc::new(AtomicU16::new(200));
         let handshakes = Arc::new(AtomicUsize::new(0));

@@ -12,14 +12,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub const CONFIG_VARIABLE: &str = "SEEDLING_TEST_HELPER_CONFIG";
-pub const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
+pub(crate) const CONFIG_VARIABLE: &str = "SEEDLING_TEST_HELPER_CONFIG";
+pub(crate) const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-pub struct Lab {
+pub(crate) struct Lab {
     prefix: String,
     folder: tempfile::TempDir,
     pub config: HelperConfig,
@@ -29,13 +29,13 @@ pub struct Lab {
     inherited: Vec<OwnedFd>,
 }
 
-pub struct Output {
+pub(crate) struct Output {
     pub ok: bool,
     pub text: String,
 }
 
 /// stdout; on failure with stderr.
-pub fn output(script: &str) -> Output {
+pub(crate) fn output(script: &str) -> Output {
     let out = Command::new("sh").args(["-c", script]).output().unwrap();
     let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
     if !out.status.success() {
@@ -62,7 +62,7 @@ fn check_machine() {
 
 impl Lab {
     /// One namespace with the bridge, one a machine with `eth0`: up, with its MAC, without an address.
-    pub fn new(machines: &[&str]) -> Self {
+    pub(crate) fn new(machines: &[&str]) -> Self {
         check_machine();
         let prefix =
             format!("seedling-helper-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -112,7 +112,7 @@ impl Lab {
     }
 
     /// Gives every machine its address, for tests that are not about DHCP.
-    pub fn addresses(&self) {
+    pub(crate) fn addresses(&self) {
         for host in &self.config.inventory.hosts {
             if Path::new("/run/netns").join(self.namespace(&host.name)).exists() {
                 must(&format!("ip -n {} addr add {}/24 dev eth0", self.namespace(&host.name), host.address));
@@ -120,15 +120,15 @@ impl Lab {
         }
     }
 
-    pub fn namespace(&self, machine: &str) -> String {
+    pub(crate) fn namespace(&self, machine: &str) -> String {
         format!("{}-{machine}", self.prefix)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
@@ -136,17 +136,17 @@ impl Lab {
     }
 
     /// Runs a shell line on a machine.
-    pub fn run(&self, machine: &str, script: &str) -> Output {
+    pub(crate) fn run(&self, machine: &str, script: &str) -> Output {
         let script = script.replace('\'', "'\\''");
         output(&format!("exec nsenter --net=/run/netns/{} sh -c '{script}'", self.namespace(machine)))
     }
 
     /// As if the machine's cable were pulled, and put back.
-    pub fn link(&self, machine: &str, state: &str) {
+    pub(crate) fn link(&self, machine: &str, state: &str) {
         must(&format!("ip -n {} link set eth0 {state}", self.namespace(machine)));
     }
 
-    pub fn forward(&mut self, listener: &TcpListener, to: SocketAddr) {
+    pub(crate) fn forward(&mut self, listener: &TcpListener, to: SocketAddr) {
         // A duplicate is inherited by children; the original is closed for them.
         let fd = nix::unistd::dup(listener).unwrap();
         self.config.forwards.push(Forward { fd: fd.as_raw_fd(), to });
@@ -170,47 +170,47 @@ impl Lab {
             .unwrap()
     }
 
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.helper = Some(self.spawn(&self.config, Stdio::inherit()));
         let ready = self.config.ready_file.clone();
         wait_until("the helper is ready", || ready.exists());
     }
 
     /// A helper that cannot start: what it says.
-    pub fn fail(&self, config: &HelperConfig) -> String {
+    pub(crate) fn fail(&self, config: &HelperConfig) -> String {
         let out = self.spawn(config, Stdio::piped()).wait_with_output().unwrap();
         assert!(!out.status.success());
         String::from_utf8_lossy(&out.stderr).into_owned()
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let mut helper = self.helper.take().unwrap();
         helper.kill().unwrap();
         helper.wait().unwrap();
         fs::remove_file(&self.config.ready_file).unwrap();
     }
 
-    pub fn stop(&mut self) -> ExitStatus {
+    pub(crate) fn stop(&mut self) -> ExitStatus {
         let mut helper = self.helper.take().unwrap();
         let pid = nix::unistd::Pid::from_raw(helper.id().try_into().unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         helper.wait().unwrap()
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
         let pid = self.helper.as_ref().unwrap().id().try_into().unwrap();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
     }
 
     /// As a machine that is switched on.
-    pub fn boots(&self, machine: &str) {
+    pub(crate) fn boots(&self, machine: &str) {
         let door = serde_json::to_vec(&Door::default().power_on()).unwrap();
         fs::create_dir_all(self.path("doors")).unwrap();
         fs::write(self.config.door(machine), door).unwrap();
     }
 
     /// Connections from a machine that say `words` and then nothing more.
-    pub fn connections(
+    pub(crate) fn connections(
         &self,
         machine: &str,
         to: SocketAddr,
@@ -230,13 +230,13 @@ impl Lab {
         std::thread::spawn(connect).join().unwrap()
     }
 
-    pub fn events(&self) -> Vec<HelperEventKind> {
+    pub(crate) fn events(&self) -> Vec<HelperEventKind> {
         let text = fs::read_to_string(&self.config.events).unwrap_or_default();
         text.lines().filter_map(|l| Some(serde_json::from_str::<HelperEvent>(l).ok()?.what)).collect()
     }
 
     /// Waits until such an event was logged.
-    pub fn event(&self, wanted: impl Fn(&HelperEventKind) -> bool) {
+    pub(crate) fn event(&self, wanted: impl Fn(&HelperEventKind) -> bool) {
         let start = Instant::now();
         while !self.events().iter().any(&wanted) {
             assert!(start.elapsed() < PATIENCE, "no such event among {:#?}", self.events());
@@ -245,7 +245,7 @@ impl Lab {
     }
 }
 
-pub fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut met: impl FnMut() -> bool) {
     let start = Instant::now();
     while !met() {
         assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");

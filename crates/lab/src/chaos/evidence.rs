@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 /// Files beside the log, each beginning with `round-N-`. Whatever cannot be had is left out: the lab may be half gone.
-pub async fn keep(lab: &Lab, beside: impl Fn(&str) -> PathBuf) {
+pub(super) async fn keep(lab: &Lab, beside: impl Fn(&str) -> PathBuf) {
     let name = lab.record.spec.name.as_str();
     for host in &lab.record.spec.inventory.hosts {
         let journal = beside(&format!("{}.journal", host.name));

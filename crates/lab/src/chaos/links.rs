@@ -36,12 +36,12 @@ pub struct Loss {
     pub share: u8,
 }
 
-pub fn is_of_links(fault: Fault) -> bool {
+pub(super) fn is_of_links(fault: Fault) -> bool {
     matches!(fault, Fault::CutLink | Fault::Deaf | Fault::Mute | Fault::Lossy)
 }
 
 /// Whom a word means as the other end of a link of `on`; without a word, everybody.
-pub fn peers(
+pub(super) fn peers(
     word: Option<&str>,
     on: &str,
     inventory: &Inventory,

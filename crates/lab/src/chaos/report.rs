@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Named after its file.
-pub fn begin(path: &Path, command: &str, seed: u64) -> Report {
+pub(super) fn begin(path: &Path, command: &str, seed: u64) -> Report {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     Report::new(&name, command, Some(seed), Value::Null)
 }
 
 /// What is green in the report of an earlier run, and its seed. Of cases that were meant together, all are, or none.
-pub fn green(path: &Path) -> Result<(Vec<BringUp>, Option<u64>), LabError> {
+pub(super) fn green(path: &Path) -> Result<(Vec<BringUp>, Option<u64>), LabError> {
     let none = |e| LabError::Strike(format!("--resume goes on with a run that has a report: {e:#}"));
     let mut report = Report::read(path).map_err(none)?;
     let mut before: Vec<BringUp> = serde_json::from_value(report.results["bringUps"].take())?;
@@ -30,12 +30,12 @@ pub fn green(path: &Path) -> Result<(Vec<BringUp>, Option<u64>), LabError> {
     Ok((before, report.seed))
 }
 
-pub fn tally(bring_ups: &[BringUp]) -> Tally {
+pub(super) fn tally(bring_ups: &[BringUp]) -> Tally {
     Tally::of(bring_ups.iter().flat_map(|b| &b.cases).map(|case| &case.verdict))
 }
 
 /// And the summary in words. `planned`: cases of the whole run, also those that are still to come.
-pub fn results(bring_ups: &[BringUp], planned: usize, missed_at_most: usize) -> (Value, Vec<String>) {
+pub(super) fn results(bring_ups: &[BringUp], planned: usize, missed_at_most: usize) -> (Value, Vec<String>) {
     let Tally { green, red, missed } = tally(bring_ups);
     let cases = || bring_ups.iter().flat_map(|b| &b.cases);
     let by = |word: usize| -> BTreeMap<&str, Tally> {

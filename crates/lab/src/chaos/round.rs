@@ -33,7 +33,7 @@ fn disk_for(fault: Fault) -> &'static [&'static str] {
 /// One bring-up: what was struck, and what its clients saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct BringUp {
+pub(super) struct BringUp {
     pub number: usize,
     /// The commit that was struck: a run that is gone on with may have several.
     pub revision: String,
@@ -57,7 +57,7 @@ pub struct BringUp {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Struck {
+pub(super) struct Struck {
     pub id: String,
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -73,7 +73,7 @@ enum Now {
 }
 
 /// One bring-up, with the cases that share it.
-pub struct Round<'a> {
+pub(super) struct Round<'a> {
     pub place: &'a Place,
     pub steps: &'a [Step],
     pub number: usize,
@@ -84,7 +84,7 @@ pub struct Round<'a> {
 }
 
 impl Round<'_> {
-    pub async fn run(&self) -> Result<BringUp, LabError> {
+    pub(super) async fn run(&self) -> Result<BringUp, LabError> {
         let started = Instant::now();
         let log = self.beside(&format!("round-{}.log", self.number));
         let mut child = self.bring_up(&log)?;

@@ -54,17 +54,17 @@ fn socket(machine: &std::fs::File) -> PathBuf {
     format!("/proc/self/fd/{}/{SOCKET}", machine.as_raw_fd()).into()
 }
 
-pub fn listen(machine: &Path) -> io::Result<UnixListener> {
+pub(super) fn listen(machine: &Path) -> io::Result<UnixListener> {
     let _ = std::fs::remove_file(machine.join(SOCKET));
     UnixListener::bind(socket(&std::fs::File::open(machine)?))
 }
 
-pub fn connect(machine: &Path) -> io::Result<UnixStream> {
+pub(super) fn connect(machine: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(socket(&std::fs::File::open(machine)?))
 }
 
 /// One after the other. Returns when the disk lost its power.
-pub fn obey(listener: &UnixListener, disk: &Disk) -> io::Result<()> {
+pub(super) fn obey(listener: &UnixListener, disk: &Disk) -> io::Result<()> {
     loop {
         let (mut caller, _) = listener.accept()?;
         match serve(&mut caller, disk) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 #[derive(Default)]
-pub enum Syncs {
+pub(super) enum Syncs {
     #[default]
     Work,
     Fail,
@@ -20,13 +20,13 @@ pub enum Syncs {
     Hold(Vec<(Arc<File>, PathBuf, ReplyEmpty)>),
 }
 
-pub struct Handle {
+pub(super) struct Handle {
     pub number: u64,
     pub file: Arc<File>,
 }
 
 #[derive(Default)]
-pub struct State {
+pub(super) struct State {
     pub nodes: Nodes,
     pub handles: HashMap<u64, Handle>,
     pub next_handle: u64,
@@ -34,23 +34,23 @@ pub struct State {
     pub syncs: Syncs,
 }
 
-pub struct Disk {
+pub(super) struct Disk {
     pub root: PathBuf,
     state: Mutex<State>,
     held: Condvar,
 }
 
 impl Disk {
-    pub fn new(root: &Path) -> Self {
+    pub(super) fn new(root: &Path) -> Self {
         Self { root: root.into(), state: Mutex::default(), held: Condvar::new() }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// What was there is read before it is overwritten, and nobody writes in between.
-    pub fn write(&self, handle: u64, offset: u64, data: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, handle: u64, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.state();
         let (number, file) = state.open(handle)?;
         let length = file.metadata()?.len();
@@ -61,7 +61,7 @@ impl Disk {
         Ok(())
     }
 
-    pub fn resize(&self, number: u64, file: &File, length: u64) -> io::Result<()> {
+    pub(super) fn resize(&self, number: u64, file: &File, length: u64) -> io::Result<()> {
         let mut state = self.state();
         let before = file.metadata()?.len();
         let cut_off = read_at(file, length, before.saturating_sub(length))?;
@@ -70,7 +70,7 @@ impl Disk {
         Ok(())
     }
 
-    pub fn sync(&self, handle: u64, reply: ReplyEmpty) {
+    pub(super) fn sync(&self, handle: u64, reply: ReplyEmpty) {
         let mut state = self.state();
         let (number, file) = match state.open(handle) {
             Ok(open) => open,
@@ -101,16 +101,16 @@ impl Disk {
         }
     }
 
-    pub fn syncs_fail(&self) -> bool {
+    pub(super) fn syncs_fail(&self) -> bool {
         matches!(self.state().syncs, Syncs::Fail)
     }
 
-    pub fn fail_syncs(&self) {
+    pub(super) fn fail_syncs(&self) {
         self.state().syncs = Syncs::Fail;
     }
 
     /// All is well again; who waits gets his answer.
-    pub fn work(&self) {
+    pub(super) fn work(&self) {
         let syncs = std::mem::take(&mut self.state().syncs);
         if let Syncs::Hold(held) = syncs {
             for (file, _, reply) in held {
@@ -124,7 +124,7 @@ impl Disk {
 
     /// The power goes while etcd's log is being synced: half of what was to be synced is there, and of other files nothing that was not.
     /// Nothing is served after that. Returns the log's name, or nothing if none was synced in this time.
-    pub fn tear_log(&self, within: Duration) -> io::Result<Option<PathBuf>> {
+    pub(super) fn tear_log(&self, within: Duration) -> io::Result<Option<PathBuf>> {
         let mut state = self.state();
         state.syncs = Syncs::Hold(Vec::new());
         let nobody = |state: &mut State| matches!(&state.syncs, Syncs::Hold(held) if held.is_empty());
@@ -152,7 +152,7 @@ impl Disk {
 
 impl State {
     /// The number and the file.
-    pub fn open(&self, handle: u64) -> io::Result<(u64, Arc<File>)> {
+    pub(super) fn open(&self, handle: u64) -> io::Result<(u64, Arc<File>)> {
         let handle = self.handles.get(&handle).ok_or(io::Error::from_raw_os_error(nix::libc::EBADF))?;
         Ok((handle.number, handle.file.clone()))
     }

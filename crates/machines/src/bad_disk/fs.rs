@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 /// Nobody else changes these files.
 const TTL: Duration = Duration::from_secs(60);
 
-pub struct Served(pub Arc<Disk>);
+pub(super) struct Served(pub Arc<Disk>);
 
 fn no_such_file() -> io::Error {
     io::Error::from_raw_os_error(nix::libc::ENOENT)

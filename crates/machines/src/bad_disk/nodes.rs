@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub const ROOT: u64 = 1;
+pub(super) const ROOT: u64 = 1;
 
 struct Node {
     path: PathBuf,
@@ -12,7 +12,7 @@ struct Node {
     lookups: u64,
 }
 
-pub struct Nodes {
+pub(super) struct Nodes {
     nodes: HashMap<u64, Node>,
     numbers: HashMap<PathBuf, u64>,
     next: u64,
@@ -26,16 +26,16 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    pub fn path(&self, number: u64) -> Option<&Path> {
+    pub(super) fn path(&self, number: u64) -> Option<&Path> {
         Some(&self.nodes.get(&number)?.path)
     }
 
-    pub fn child(&self, parent: u64, name: &OsStr) -> Option<PathBuf> {
+    pub(super) fn child(&self, parent: u64, name: &OsStr) -> Option<PathBuf> {
         Some(self.path(parent)?.join(name))
     }
 
     /// The number by which the kernel is told of a file.
-    pub fn told_of(&mut self, path: PathBuf) -> u64 {
+    pub(super) fn told_of(&mut self, path: PathBuf) -> u64 {
         let number = *self.numbers.entry(path.clone()).or_insert(self.next);
         if number == self.next {
             self.next += 1;
@@ -45,7 +45,7 @@ impl Nodes {
     }
 
     /// Whether nobody knows it any more.
-    pub fn forgotten(&mut self, number: u64, times: u64) -> bool {
+    pub(super) fn forgotten(&mut self, number: u64, times: u64) -> bool {
         let Some(node) = self.nodes.get_mut(&number).filter(|_| number != ROOT) else { return false };
         node.lookups = node.lookups.saturating_sub(times);
         if node.lookups > 0 {
@@ -60,12 +60,12 @@ impl Nodes {
     }
 
     /// Its name is free; who has it open keeps it. Returns its number.
-    pub fn removed(&mut self, path: &Path) -> Option<u64> {
+    pub(super) fn removed(&mut self, path: &Path) -> Option<u64> {
         self.numbers.remove(path)
     }
 
     /// A file or directory with all that is in it has another name. Returns the number of a file that had this name before.
-    pub fn renamed(&mut self, from: &Path, to: &Path) -> Option<u64> {
+    pub(super) fn renamed(&mut self, from: &Path, to: &Path) -> Option<u64> {
         let replaced = self.removed(to);
         let moved: Vec<_> = self.numbers.keys().filter(|path| path.starts_with(from)).cloned().collect();
         for old in moved {

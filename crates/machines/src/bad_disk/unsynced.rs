@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 /// What a disk writes whole or not at all.
-pub const SECTOR: u64 = 512;
+pub(super) const SECTOR: u64 = 512;
 /// Older changes than the last so many bytes have been written by themselves, as a kernel does.
 const KEPT: usize = 64 << 20;
 
@@ -47,7 +47,7 @@ impl Change {
 
 /// First the length, then the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
+pub(super) struct Repair {
     pub length: u64,
     pub offset: u64,
     pub bytes: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct Repair {
 
 /// How much of it reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survives {
+pub(super) enum Survives {
     Nothing,
     /// Of all sectors that were written the first half; so the change in the middle is torn.
     Half,
@@ -63,18 +63,18 @@ pub enum Survives {
 
 /// Of one file, oldest first.
 #[derive(Clone, Debug, Default)]
-pub struct Unsynced(VecDeque<Change>);
+pub(super) struct Unsynced(VecDeque<Change>);
 
 impl Unsynced {
     /// `before` is what the file had from `offset` on, as far as it is to be overwritten.
-    pub fn wrote(&mut self, offset: u64, written: u64, before: Vec<u8>, length_before: u64) {
+    pub(super) fn wrote(&mut self, offset: u64, written: u64, before: Vec<u8>, length_before: u64) {
         if written > 0 {
             self.changed(Change { offset, written, before, length_before });
         }
     }
 
     /// `cut_off` is what the file had beyond its new length.
-    pub fn resized(&mut self, length: u64, mut cut_off: Vec<u8>, length_before: u64) {
+    pub(super) fn resized(&mut self, length: u64, mut cut_off: Vec<u8>, length_before: u64) {
         let used = cut_off.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         cut_off.truncate(used);
         cut_off.shrink_to_fit();
@@ -94,12 +94,12 @@ impl Unsynced {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// What is to be done to the file, in this order.
-    pub fn power_lost(&self, survives: Survives) -> Vec<Repair> {
+    pub(super) fn power_lost(&self, survives: Survives) -> Vec<Repair> {
         let mut kept = match survives {
             Survives::Nothing => 0,
             Survives::Half => self.0.iter().map(Change::sectors).sum::<u64>() / 2,

@@ -36,7 +36,7 @@ struct Door {
 }
 
 /// Serves until it is dropped.
-pub async fn open(
+pub(super) async fn open(
     signer: KubeletSigner,
     serving: CertKey,
     inventory: Inventory,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What a normal condition says; others are told. Error level for those that mean the operator does not work.
-pub fn lines(name: &str, operator: &ClusterOperator) -> Vec<(Level, String)> {
+pub(super) fn lines(name: &str, operator: &ClusterOperator) -> Vec<(Level, String)> {
     let mut lines = Vec::new();
     for condition in operator.conditions() {
         let (kind, status, message) = (&condition.kind, &condition.status, &condition.message);
@@ -26,7 +26,7 @@ pub fn lines(name: &str, operator: &ClusterOperator) -> Vec<(Level, String)> {
 }
 
 /// Why a node is not ready; none: it is.
-pub fn not_ready(node: &Node) -> Option<String> {
+pub(super) fn not_ready(node: &Node) -> Option<String> {
     let Some(ready) = node.condition("Ready") else {
         return Some("Ready was never reported".into());
     };
@@ -35,7 +35,7 @@ pub fn not_ready(node: &Node) -> Option<String> {
 }
 
 /// What makes no progress: nodes that are not ready, and operators that are not available or not done.
-pub fn standstill(
+pub(super) fn standstill(
     nodes: &BTreeMap<String, Arc<Node>>,
     operators: &BTreeMap<String, Arc<ClusterOperator>>,
 ) -> String {
@@ -52,7 +52,7 @@ pub fn standstill(
     }
 }
 
-pub async fn tell_nodes(client: &Client, on: &mut impl FnMut(Level, String)) {
+pub(super) async fn tell_nodes(client: &Client, on: &mut impl FnMut(Level, String)) {
     for node in seedling_cluster::list::<Node>(client, None, "").await.unwrap_or_default() {
         if let Some(why) = not_ready(&node) {
             on(Level::Error, format!("Node {} {why}", node.name()));
@@ -60,7 +60,7 @@ pub async fn tell_nodes(client: &Client, on: &mut impl FnMut(Level, String)) {
     }
 }
 
-pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Level, String)) {
+pub(super) async fn tell_conditions(client: &Client, on: &mut impl FnMut(Level, String)) {
     match seedling_cluster::list::<ClusterOperator>(client, None, "").await {
         Ok(operators) => {
             for operator in operators {
@@ -78,7 +78,7 @@ pub async fn tell_conditions(client: &Client, on: &mut impl FnMut(Level, String)
 }
 
 /// Operators that do not say Progressing=False, or not for `stable_for` yet.
-pub fn unstable(
+pub(super) fn unstable(
     operators: &BTreeMap<String, Arc<ClusterOperator>>,
     stable_for: Duration,
     now: Timestamp,

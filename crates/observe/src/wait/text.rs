@@ -4,7 +4,7 @@ use jiff::Zoned;
 use std::time::Duration;
 
 /// Go's form of a duration, in whole seconds: `0s`, `13s`, `20m0s`, `1h0m5s`.
-pub fn duration(d: Duration) -> String {
+pub(super) fn duration(d: Duration) -> String {
     let total = d.as_secs();
     let (hours, minutes, seconds) = (total / 3600, total / 60 % 60, total % 60);
     match (hours, minutes) {
@@ -15,7 +15,7 @@ pub fn duration(d: Duration) -> String {
 }
 
 /// `Waiting up to 20m0s (until 8:19PM UTC) <what>...`
-pub fn waiting(limit: Duration, now: &Zoned, what: &str) -> String {
+pub(super) fn waiting(limit: Duration, now: &Zoned, what: &str) -> String {
     let until = now.saturating_add(jiff::SignedDuration::try_from(limit).unwrap_or_default());
     format!("Waiting up to {} (until {}) {what}...", duration(limit), until.strftime("%-I:%M%p %Z"))
 }

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 /// What is live after a manifest was worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub(super) struct Applied {
     /// Changes by others show as a higher one; `None` for kinds without.
     pub generation: Option<i64>,
     /// Updates wait for workloads; an installation does not: its nodes may not even be there yet.
     pub rolled_out: bool,
 }
 
-pub async fn apply(client: &Client, manifest: &Manifest, mode: Mode) -> Result<Applied, ClusterError> {
+pub(super) async fn apply(client: &Client, manifest: &Manifest, mode: Mode) -> Result<Applied, ClusterError> {
     let done = |generation| Applied { generation, rolled_out: true };
     if manifest.annotation("release.openshift.io/delete") == Some("true") {
         let namespace = Some(manifest.namespace()).filter(|n| !n.is_empty());
@@ -96,10 +96,10 @@ fn rolled_out(live: &Value) -> bool {
 }
 
 /// Tries after which a failure is told; before that, a namespace or a kind may just be on its way.
-pub const PATIENCE: u32 = 6;
+pub(super) const PATIENCE: u32 = 6;
 
 /// Until the next try: quick while everything appears at once, then slower.
-pub fn backoff(mode: Mode, attempt: u32) -> Duration {
+pub(super) fn backoff(mode: Mode, attempt: u32) -> Duration {
     let (first, cap) = match mode {
         Mode::Initializing => (Duration::from_millis(100), Duration::from_secs(2)),
         Mode::Updating | Mode::Reconciling => (Duration::from_millis(500), Duration::from_secs(15)),
@@ -108,7 +108,7 @@ pub fn backoff(mode: Mode, attempt: u32) -> Duration {
 }
 
 /// A failure in upstream's words; `index` counts from one.
-pub fn failed(manifest: &Manifest, index: usize, total: usize, error: &ClusterError) -> Trouble {
+pub(super) fn failed(manifest: &Manifest, index: usize, total: usize, error: &ClusterError) -> Trouble {
     let kind = manifest.kind().to_lowercase();
     let name = match manifest.namespace() {
         "" => manifest.name().to_string(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trouble {
+pub(super) enum Trouble {
     NotAvailable(String),
     Updating(String),
     Degraded(String),
@@ -23,14 +23,14 @@ const SLOW_MACHINE_CONFIG: Duration = Duration::from_secs(90 * 60);
 const DEGRADED: Duration = Duration::from_secs(40 * 60);
 
 #[derive(Clone, Debug, Default)]
-pub struct Board {
+pub(super) struct Board {
     pub total: usize,
     pub done: BTreeSet<usize>,
     troubles: BTreeMap<usize, (Trouble, Instant)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failing {
+pub(super) enum Failing {
     No,
     /// Something takes longer than it should.
     Unknown {
@@ -44,7 +44,7 @@ pub enum Failing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub(super) struct Summary {
     pub done: usize,
     pub total: usize,
     pub failing: Failing,
@@ -53,12 +53,12 @@ pub struct Summary {
 }
 
 impl Board {
-    pub fn new(total: usize) -> Self {
+    pub(super) fn new(total: usize) -> Self {
         Self { total, ..Self::default() }
     }
 
     /// The outcome of a look at a task; the time of a trouble is kept while it stays the same.
-    pub fn set(&mut self, task: usize, trouble: Option<Trouble>, now: Instant) {
+    pub(super) fn set(&mut self, task: usize, trouble: Option<Trouble>, now: Instant) {
         match trouble {
             Some(trouble) => {
                 self.done.remove(&task);
@@ -74,7 +74,7 @@ impl Board {
         }
     }
 
-    pub fn summary(&self, mode: Mode, now: Instant) -> Summary {
+    pub(super) fn summary(&self, mode: Mode, now: Instant) -> Summary {
         let mut failing = Vec::new();
         let mut slow = Vec::new();
         let mut waiting = Vec::new();

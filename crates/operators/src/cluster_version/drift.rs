@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(super) struct Change {
     pub api_version: String,
     pub kind: String,
     pub namespace: String,
@@ -26,14 +26,14 @@ pub struct Change {
 }
 
 impl Change {
-    pub fn is_of(&self, m: &Manifest) -> bool {
+    pub(super) fn is_of(&self, m: &Manifest) -> bool {
         (self.api_version.as_str(), self.kind.as_str(), self.namespace.as_str(), self.name.as_str())
             == (m.api_version(), m.kind(), m.namespace(), m.name())
     }
 }
 
 /// Watches every kind among the manifests, metadata only; ends when the set is dropped.
-pub fn watch(client: &Client, manifests: &[Manifest]) -> (mpsc::Receiver<Change>, JoinSet<()>) {
+pub(super) fn watch(client: &Client, manifests: &[Manifest]) -> (mpsc::Receiver<Change>, JoinSet<()>) {
     let (sender, receiver) = mpsc::channel(64);
     let kinds: BTreeSet<_> = (manifests.iter())
         .filter(|m| !m.is_cluster_operator() && m.annotation("release.openshift.io/delete") != Some("true"))

@@ -4,7 +4,7 @@ use super::payload::Manifest;
 use seedling_api::config::Update;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// No version was ever complete: everything at once, run levels do not order it.
     Initializing,
     /// Another version was complete: run level by run level, components of a level side by side.
@@ -14,16 +14,16 @@ pub enum Mode {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub(super) struct Stage {
     pub workers: usize,
     /// Indices into the manifests.
     pub groups: Vec<Vec<usize>>,
 }
 
 const UPDATING_WORKERS: usize = 16;
-pub const RECONCILING_WORKERS: usize = 2;
+pub(super) const RECONCILING_WORKERS: usize = 2;
 
-pub fn plan(manifests: &[&Manifest], mode: Mode) -> Vec<Stage> {
+pub(super) fn plan(manifests: &[&Manifest], mode: Mode) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
     let mut last: Option<usize> = None;
     for (index, manifest) in manifests.iter().enumerate() {
@@ -58,7 +58,7 @@ pub fn plan(manifests: &[&Manifest], mode: Mode) -> Vec<Stage> {
 }
 
 /// What is to be done, from ClusterVersion's history.
-pub fn mode(history: &[Update], version: &str, image: &str) -> Mode {
+pub(super) fn mode(history: &[Update], version: &str, image: &str) -> Mode {
     match history.first() {
         Some(entry) if entry.is_complete() && entry.version == version && entry.image == image => {
             Mode::Reconciling

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// What the cluster is, as far as annotations ask.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inclusion {
+pub(super) struct Inclusion {
     pub profile: String,
     /// `exclude.release.openshift.io/<id>`; empty: nobody.
     pub exclude: String,
@@ -22,7 +22,7 @@ pub struct Inclusion {
 
 impl Inclusion {
     /// From ClusterVersion `version` and FeatureGate `cluster`, either of which may be missing.
-    pub fn of(cluster_version: &ClusterVersion, feature_gate: &FeatureGate, version: &str) -> Self {
+    pub(super) fn of(cluster_version: &ClusterVersion, feature_gate: &FeatureGate, version: &str) -> Self {
         let spec = cluster_version.spec.clone().unwrap_or_default();
         let details = feature_gate.status.clone().unwrap_or_default().feature_gates.into_iter();
         let gates = details.filter(|d| d.version == version).flat_map(|d| d.enabled);
@@ -42,7 +42,7 @@ impl Inclusion {
     }
 
     /// Why a manifest is left out; `None`: it belongs in.
-    pub fn excluded(&self, m: &Manifest) -> Option<String> {
+    pub(super) fn excluded(&self, m: &Manifest) -> Option<String> {
         if !self.exclude.is_empty()
             && m.annotation(&format!("exclude.release.openshift.io/{}", self.exclude)) == Some("true")
         {

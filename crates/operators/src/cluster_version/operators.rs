@@ -8,7 +8,7 @@ use seedling_api::{ClusterOperator, Conditions};
 use serde_json::{Value, json};
 
 /// What stands in the way of `wanted`, whose `status.versions` are to be reached; `None`: nothing.
-pub fn trouble(wanted: &Manifest, live: Option<&ClusterOperator>, mode: Mode) -> Option<Trouble> {
+pub(super) fn trouble(wanted: &Manifest, live: Option<&ClusterOperator>, mode: Mode) -> Option<Trouble> {
     let name = wanted.name().to_string();
     let Some(live) = live.filter(|live| live.is("Available")) else {
         return Some(Trouble::NotAvailable(name));
@@ -29,7 +29,7 @@ fn versions(wanted: &Manifest) -> Vec<OperandVersion> {
 }
 
 /// The object as it is created before its operator runs: everyone sees what is awaited, and which objects belong to it.
-pub fn precreated(manifest: &Manifest) -> Value {
+pub(super) fn precreated(manifest: &Manifest) -> Value {
     let mut object = manifest.object.clone();
     let related = object["status"]["relatedObjects"].take();
     if let Some(fields) = object.as_object_mut() {

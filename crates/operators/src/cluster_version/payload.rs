@@ -151,7 +151,7 @@ fn version(metadata: &str, references: &str) -> Result<String, PayloadError> {
 pub(super) mod tests {
     use super::*;
 
-    pub fn manifest(file: &str, yaml: &str) -> Manifest {
+    pub(crate) fn manifest(file: &str, yaml: &str) -> Manifest {
         parse(file.into(), yaml, "release@sha256:1").unwrap().unwrap()
     }
 

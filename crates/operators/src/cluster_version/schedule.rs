@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
-pub struct Schedule {
+pub(super) struct Schedule {
     /// By task: when it is to be tried, and how often it has failed in a row.
     due: BTreeMap<usize, (Instant, u32)>,
     /// Being tried now.
@@ -14,20 +14,20 @@ pub struct Schedule {
 
 impl Schedule {
     /// All of them; what failed is tried in its own time.
-    pub fn all(&mut self, tasks: impl Iterator<Item = usize>, now: Instant) {
+    pub(super) fn all(&mut self, tasks: impl Iterator<Item = usize>, now: Instant) {
         for task in tasks.filter(|t| !self.in_hand.contains_key(t)).collect::<Vec<_>>() {
             self.due.entry(task).or_insert((now, 0));
         }
     }
 
     /// Somebody has changed it: once more, also when it is being tried right now.
-    pub fn at_once(&mut self, task: usize, now: Instant) {
+    pub(super) fn at_once(&mut self, task: usize, now: Instant) {
         let failures = self.due.get(&task).map_or(0, |(_, failures)| *failures);
         self.due.insert(task, (now, failures));
     }
 
     /// The one that has waited longest, and how often it has failed.
-    pub fn take(&mut self, now: Instant) -> Option<(usize, u32)> {
+    pub(super) fn take(&mut self, now: Instant) -> Option<(usize, u32)> {
         let (task, (at, failures)) = self.next()?;
         (at <= now).then(|| {
             self.due.remove(&task);
@@ -37,7 +37,7 @@ impl Schedule {
     }
 
     /// When one is to be tried next.
-    pub fn next_at(&self) -> Option<Instant> {
+    pub(super) fn next_at(&self) -> Option<Instant> {
         self.next().map(|(_, (at, _))| at)
     }
 
@@ -47,7 +47,7 @@ impl Schedule {
     }
 
     /// `again`: it failed, and is tried again after this time.
-    pub fn tried(&mut self, task: usize, again: Option<Duration>, now: Instant) {
+    pub(super) fn tried(&mut self, task: usize, again: Option<Duration>, now: Instant) {
         let failures = self.in_hand.remove(&task).unwrap_or_default();
         if let Some(pause) = again {
             let at = self.due.get(&task).map_or(now + pause, |(at, _)| *at);

@@ -7,7 +7,7 @@ use seedling_api::config::{ClusterVersionStatus, Release, Update};
 /// Upstream keeps as many.
 const MAX_HISTORY: usize = 100;
 
-pub struct Observed<'a> {
+pub(super) struct Observed<'a> {
     pub version: &'a str,
     pub image: &'a str,
     pub hash: &'a str,
@@ -20,7 +20,7 @@ pub struct Observed<'a> {
     pub now: &'a str,
 }
 
-pub fn status(before: &ClusterVersionStatus, o: &Observed) -> ClusterVersionStatus {
+pub(super) fn status(before: &ClusterVersionStatus, o: &Observed) -> ClusterVersionStatus {
     let history = history(before, o);
     let complete = history.first().is_some_and(Update::is_complete);
     ClusterVersionStatus {

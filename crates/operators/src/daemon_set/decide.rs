@@ -7,7 +7,7 @@ use seedling_types::node_report::{NodeReport, Probed};
 
 /// Conditions of the ClusterOperator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub(super) struct Verdict {
     pub available: Cond,
     pub progressing: Cond,
     pub degraded: Cond,
@@ -15,7 +15,7 @@ pub struct Verdict {
 
 /// `subject` answers on every node that can be asked, or it says where not. What was available once stays so while a new
 /// or restarted node catches up, and as long as it answers anywhere.
-pub fn decide(
+pub(super) fn decide(
     subject: &str,
     views: &Views,
     probed: fn(&NodeReport) -> &Probed,

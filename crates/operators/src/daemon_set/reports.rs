@@ -16,7 +16,7 @@ const RETRY: Duration = Duration::from_millis(300);
 
 /// A node as the operators see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeView {
+pub(super) struct NodeView {
     /// Its kubelet is silent: it cannot be asked, and nothing runs there that would need an answer.
     pub lost: bool,
     /// The last one, unless the node stopped reporting.
@@ -24,10 +24,10 @@ pub struct NodeView {
     pub error: String,
 }
 
-pub type Views = BTreeMap<String, NodeView>;
+pub(super) type Views = BTreeMap<String, NodeView>;
 
 /// Never returns; `views` always has every node of the cluster.
-pub async fn follow_reports(client: &Client, views: &watch::Sender<Views>) {
+pub(super) async fn follow_reports(client: &Client, views: &watch::Sender<Views>) {
     let mut nodes = follow::<Node>(client, Selection::all());
     let mut pollers: BTreeMap<(String, String), Poller> = BTreeMap::new();
     loop {

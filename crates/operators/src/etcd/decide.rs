@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub(super) struct State {
     pub members: Vec<Member>,
     /// How long a member's own endpoint has not answered, or known no leader. Who is not in here is healthy.
     pub silent: BTreeMap<u64, Duration>,
@@ -26,7 +26,7 @@ pub struct State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Master {
+pub(super) struct Master {
     pub name: String,
     pub address: Ipv4Addr,
     pub step: Step,
@@ -38,7 +38,7 @@ pub struct Master {
 
 /// How far a master has come on its way to be asked for its member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub(super) enum Step {
     Absent,
     NotReady,
     NodeReady,
@@ -47,14 +47,14 @@ pub enum Step {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
+pub(super) struct Removed {
     pub why: String,
     /// Its Node is ready and its etcd was started since: it waits to be on the list again.
     pub came_back: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
+pub(super) enum Action {
     /// Peer URL.
     AddLearner(String),
     Promote(u64),
@@ -89,10 +89,10 @@ impl State {
     fn voters(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|m| !m.learner)
     }
-    pub fn bootstrap(&self) -> Option<&Member> {
+    pub(super) fn bootstrap(&self) -> Option<&Member> {
         self.members.iter().find(|m| m.name == BOOTSTRAP_MEMBER)
     }
-    pub fn is_healthy(&self, id: u64) -> bool {
+    pub(super) fn is_healthy(&self, id: u64) -> bool {
         self.members.iter().any(|m| m.id == id) && !self.silent.contains_key(&id)
     }
     fn member_of(&self, master: &Master) -> Option<&Member> {
@@ -102,7 +102,7 @@ impl State {
     fn carries(&self, master: &Master) -> bool {
         self.member_of(master).is_some_and(|m| !m.learner && self.is_healthy(m.id))
     }
-    pub fn carrying(&self) -> usize {
+    pub(super) fn carrying(&self) -> usize {
         self.masters.iter().filter(|m| self.carries(m)).count()
     }
     /// Nobody waits for it.
@@ -111,7 +111,7 @@ impl State {
     }
     /// The masters carry the cluster: all of them, or enough of them and the others are lost. A lost one's voter is removed
     /// before that is said, so that every voter but bootstrap's is healthy.
-    pub fn running_in_cluster(&self) -> bool {
+    pub(super) fn running_in_cluster(&self) -> bool {
         if self.bootstrap().is_none() {
             return self.carrying() > self.voters().count() / 2;
         }
@@ -121,7 +121,7 @@ impl State {
             && self.masters.iter().all(|m| self.carries(m) || self.is_lost(m))
     }
     /// Which masters are missing and why, each in a sentence.
-    pub fn missing(&self) -> Vec<String> {
+    pub(super) fn missing(&self) -> Vec<String> {
         let sentence = |m: &Master| match &m.removed {
             Some(removed) => Some(format!("{}: its etcd member was removed: {}", m.name, removed.why)),
             None if self.is_lost(m) => Some(format!("{}: {}", m.name, self.why(m))),
@@ -133,7 +133,7 @@ impl State {
         format!("no progress for {} min: {}", self.patience.as_secs() / 60, master.step.lacks())
     }
     /// Whose member this is, and why it is given up.
-    pub fn given_up(&self, id: u64) -> Option<(&Master, String)> {
+    pub(super) fn given_up(&self, id: u64) -> Option<(&Master, String)> {
         let master = self.masters.iter().find(|m| self.member_of(m).is_some_and(|m| m.id == id))?;
         Some((master, self.why(master)))
     }
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-pub fn decide(state: &State) -> Vec<Action> {
+pub(super) fn decide(state: &State) -> Vec<Action> {
     // One at a time: what is safe after it has to be seen anew.
     if let Some(member) = state.to_replace() {
         return vec![Action::Replace(member.id)];

@@ -25,7 +25,7 @@ struct Entry {
 type Record = BTreeMap<String, Entry>;
 
 /// The masters of the inventory. `well`: those whose members answer. `on_list`: those who have members.
-pub async fn look(
+pub(super) async fn look(
     env: &Env,
     progress: &mut Progress<Step>,
     well: &[String],
@@ -54,7 +54,7 @@ pub async fn look(
 
 /// Right before a member is removed: what the watches told is asked of the API itself, since a watch may have told nothing for a while
 /// without knowing it.
-pub async fn confirm(env: &Env, state: &State, action: &Action) -> Result<()> {
+pub(super) async fn confirm(env: &Env, state: &State, action: &Action) -> Result<()> {
     match action {
         Action::Remove(_) => {
             let map = get::<ConfigMap>(&env.client, Some("kube-system"), "bootstrap").await?;
@@ -77,7 +77,7 @@ fn came_further(seen: Step, now: Step) -> bool {
 }
 
 /// Written before the member is removed.
-pub async fn remember(env: &Env, state: &State, id: u64) -> Result<()> {
+pub(super) async fn remember(env: &Env, state: &State, id: u64) -> Result<()> {
     let Some((master, why)) = state.given_up(id) else { return Ok(()) };
     tracing::warn!("members: {} is given up: {why}", master.name);
     let mut record = read(env).await?;

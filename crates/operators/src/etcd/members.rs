@@ -28,7 +28,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const MANAGER: &str = "seedling-etcd-members";
 
 /// What is kept from look to look.
-pub struct Members<'a> {
+pub(super) struct Members<'a> {
     env: &'a Env,
     fence: Fence,
     tls: EtcdTls,
@@ -45,7 +45,12 @@ struct List {
 }
 
 /// Tells `seen` what it sees.
-pub async fn run(context: &Context, env: &Env, fence: Fence, seen: &watch::Sender<Seen>) -> Result<()> {
+pub(super) async fn run(
+    context: &Context,
+    env: &Env,
+    fence: Fence,
+    seen: &watch::Sender<Seen>,
+) -> Result<()> {
     let mut members = Members {
         env,
         fence,

@@ -26,7 +26,7 @@ const TOKEN_LIFE: std::time::Duration = std::time::Duration::from_secs(3600);
 const PAGE: u32 = 200;
 
 /// Takes the keys as far as they may go now. Killed anywhere, it goes on: each step is one write, and writing Secrets twice is harmless.
-pub async fn keep(env: &Env, policy: &Policy) -> Result<BTreeMap<String, String>> {
+pub(super) async fn keep(env: &Env, policy: &Policy) -> Result<BTreeMap<String, String>> {
     let of = || format!("Secret {KEYS_SECRET}");
     loop {
         let data = required_secret(&env.cache, NS_KAS_OPERATOR, KEYS_SECRET).await?;

@@ -66,7 +66,7 @@ struct Looked {
 
 /// What is to be written, in this order.
 #[derive(Default)]
-pub struct Round {
+pub(super) struct Round {
     pub approve: Vec<(Arc<CertificateSigningRequest>, Verdict)>,
     pub refuse: Vec<(Arc<CertificateSigningRequest>, String)>,
     /// How many are refused and told nothing; only when it is time to say so.
@@ -75,7 +75,7 @@ pub struct Round {
 
 /// What was looked at.
 #[derive(Default)]
-pub struct Desk {
+pub(super) struct Desk {
     looked: HashMap<String, Looked>,
     /// On which ground.
     known: Option<(Inventory, BTreeSet<String>, Admission)>,
@@ -84,7 +84,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    pub fn round(
+    pub(super) fn round(
         &mut self,
         requests: &BTreeMap<String, Arc<CertificateSigningRequest>>,
         known: &Known,
@@ -148,7 +148,7 @@ impl Desk {
     }
 
     /// It could not be written, and is looked at again.
-    pub fn failed(&mut self, name: &str) {
+    pub(super) fn failed(&mut self, name: &str) {
         self.looked.remove(name);
     }
 }
@@ -177,7 +177,7 @@ fn in_turns(approve: &mut Vec<(Arc<CertificateSigningRequest>, Verdict)>) {
 }
 
 /// What is kept of a request that is larger than any honest one: enough to refuse it.
-pub fn cut_short(csr: &mut CertificateSigningRequest) {
+pub(super) fn cut_short(csr: &mut CertificateSigningRequest) {
     fn is_large(value: &impl serde::Serialize) -> bool {
         serde_json::to_string(value).is_ok_and(|text| text.len() > LARGEST)
     }

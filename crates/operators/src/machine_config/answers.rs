@@ -18,10 +18,10 @@ use tokio::sync::watch;
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// By master.
-pub type Answers = BTreeMap<String, Answer>;
+pub(super) type Answers = BTreeMap<String, Answer>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub(super) struct Answer {
     /// Failures since the last good answer.
     pub strikes: u32,
     /// Why it is no good answer.
@@ -29,7 +29,7 @@ pub struct Answer {
 }
 
 /// Asks again when a pod of the server changed, or some time has passed.
-pub async fn ask_masters(
+pub(super) async fn ask_masters(
     context: &Context,
     inventory: &Inventory,
     api_server: &str,

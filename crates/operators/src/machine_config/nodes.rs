@@ -23,7 +23,7 @@ const WORKER: &str = "node-role.kubernetes.io/worker";
 
 /// What is known beside the inventory; nothing of it on the bootstrap node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// Scheduler `cluster`: whether masters take everybody's pods.
     pub masters_schedulable: Option<bool>,
     /// Pool name → its rendered config.
@@ -36,7 +36,7 @@ pub async fn label_nodes(client: &Client, inventory: &Inventory) {
     dress_nodes(&client.clone().into(), inventory, nothing_more.subscribe()).await
 }
 
-pub async fn dress_nodes(context: &Context, inventory: &Inventory, wanted: watch::Receiver<Wanted>) {
+pub(super) async fn dress_nodes(context: &Context, inventory: &Inventory, wanted: watch::Receiver<Wanted>) {
     let api: Api<Node> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
     let nodes = follow::<Node>(&context.client, Selection::all());

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 const BUILT_IN: [&str; 2] = ["master", "worker"];
 
 /// Renders again whenever a pool, a MachineConfig, the ControllerConfig or a Node changes.
-pub async fn keep_rendered(
+pub(super) async fn keep_rendered(
     context: &Context,
     version: &str,
     wanted: &watch::Sender<Wanted>,

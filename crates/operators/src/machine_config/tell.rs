@@ -17,7 +17,7 @@ const STRIKES: u32 = 5;
 /// Masters that may go on without one that does not come.
 const ENOUGH: usize = 2;
 
-pub async fn tell(
+pub(super) async fn tell(
     context: &Context,
     version: &str,
     inventory: &Inventory,

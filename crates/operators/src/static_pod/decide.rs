@@ -2,7 +2,7 @@
 
 /// What is known of one master.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeView {
+pub(super) struct NodeView {
     pub name: String,
     /// The last revision that was seen ready there; 0: none yet.
     pub current: i64,
@@ -14,13 +14,13 @@ pub struct NodeView {
 
 /// The mirror pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Static {
+pub(super) struct Static {
     pub revision: i64,
     pub ready: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installer {
+pub(super) struct Installer {
     pub pod: String,
     pub revision: i64,
     pub retry: i64,
@@ -35,10 +35,10 @@ const FAILED_KEPT: usize = 5;
 
 impl NodeView {
     /// Runs this revision, ready.
-    pub fn at(&self, revision: i64) -> bool {
+    pub(super) fn at(&self, revision: i64) -> bool {
         self.running == Some(Static { revision, ready: true })
     }
-    pub fn now_current(&self) -> i64 {
+    pub(super) fn now_current(&self) -> i64 {
         match self.running {
             Some(Static { revision, ready: true }) => self.current.max(revision),
             _ => self.current,
@@ -52,10 +52,10 @@ impl NodeView {
         self.installers.iter().filter(|i| i.revision == revision).max_by_key(|i| i.retry)
     }
     /// An installer is at work, or has written what the kubelet has not started yet.
-    pub fn under_way(&self, revision: i64) -> bool {
+    pub(super) fn under_way(&self, revision: i64) -> bool {
         !self.at(revision) && self.last_installer(revision).is_some_and(|i| !i.failed)
     }
-    pub fn failed(&self, revision: i64) -> bool {
+    pub(super) fn failed(&self, revision: i64) -> bool {
         self.last_installer(revision).is_some_and(|i| i.failed)
     }
     /// Two at once on one node would leave the manifest of the slower one.
@@ -74,7 +74,7 @@ impl NodeView {
 ///
 /// A broken one is repaired beside other broken ones: nobody waits for those, and what was not ready for so long serves nobody whom
 /// its stop could harm. So any number of them is repaired one after the other, also when none becomes ready.
-pub fn decide(nodes: &[NodeView], latest: i64, calm: bool) -> Vec<(String, i64)> {
+pub(super) fn decide(nodes: &[NodeView], latest: i64, calm: bool) -> Vec<(String, i64)> {
     if latest == 0 {
         return vec![];
     }
@@ -109,7 +109,7 @@ pub fn decide(nodes: &[NodeView], latest: i64, calm: bool) -> Vec<(String, i64)>
 
 /// Installers of this master that are of no use to anyone: those that succeeded, once a revision as new as theirs was ready, and
 /// failed ones beyond the last few, as upstream keeps them. What each did is in the node's journal.
-pub fn superfluous(node: &NodeView) -> Vec<&Installer> {
+pub(super) fn superfluous(node: &NodeView) -> Vec<&Installer> {
     let ready = node.now_current();
     let mut failed: Vec<_> = node.installers.iter().filter(|i| i.failed && i.revision <= ready).collect();
     failed.sort_by_key(|i| std::cmp::Reverse((i.revision, i.retry)));

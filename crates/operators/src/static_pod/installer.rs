@@ -8,7 +8,7 @@ use seedling_types::{ReleaseInfo, paths};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-pub fn pod(
+pub(super) fn pod(
     names: &Names,
     release: &ReleaseInfo,
     desired: &Desired,
@@ -60,7 +60,7 @@ pub fn pod(
 
 /// What installers may read: the files of these revisions, and nothing else. Applied before the pod is made; RBAC knows no names by
 /// their beginning, so a revision's are written out.
-pub fn role(names: &Names, desired: &Desired, revisions: &BTreeSet<i64>) -> Role {
+pub(super) fn role(names: &Names, desired: &Desired, revisions: &BTreeSet<i64>) -> Role {
     let copies = |bases: Vec<&str>| -> Vec<String> {
         revisions.iter().flat_map(|r| bases.iter().map(move |base| format!("{base}-{r}"))).collect()
     };

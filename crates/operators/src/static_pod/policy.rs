@@ -7,7 +7,7 @@ use seedling_pki::Policy;
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 
 /// One with mistakes counts as none; they are the reason for which the operators say that they are degraded.
-pub async fn read(cache: &Cache) -> Result<(Policy, Vec<String>)> {
+pub(crate) async fn read(cache: &Cache) -> Result<(Policy, Vec<String>)> {
     let map = cache.get::<ConfigMap>(Some(NS_CONFIG), CERTIFICATES_CONFIGMAP).await?;
     let data = map.map(|map| map.files()).unwrap_or_default();
     Ok(match Policy::parse(&data) {

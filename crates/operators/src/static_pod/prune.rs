@@ -8,7 +8,7 @@ const SUCCEEDED: usize = 5;
 const FAILED: usize = 5;
 
 /// What a master runs or is being given, the newest, and the last few before what succeeded or failed last on each master.
-pub fn kept(made: &BTreeSet<i64>, nodes: &[NodeView], latest: i64) -> BTreeSet<i64> {
+pub(super) fn kept(made: &BTreeSet<i64>, nodes: &[NodeView], latest: i64) -> BTreeSet<i64> {
     let until = |revision: i64, most: usize| made.range(..=revision).rev().take(most).copied();
     let mut kept: BTreeSet<i64> = until(latest, SUCCEEDED).chain([latest]).collect();
     for node in nodes {
@@ -22,7 +22,7 @@ pub fn kept(made: &BTreeSet<i64>, nodes: &[NodeView], latest: i64) -> BTreeSet<i
 }
 
 /// Nothing goes while no master is known: who runs what is not known either.
-pub fn superfluous(made: &BTreeSet<i64>, nodes: &[NodeView], latest: i64) -> Vec<i64> {
+pub(super) fn superfluous(made: &BTreeSet<i64>, nodes: &[NodeView], latest: i64) -> Vec<i64> {
     if nodes.is_empty() {
         return vec![];
     }

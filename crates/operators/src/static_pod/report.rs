@@ -13,9 +13,9 @@ use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 const MANAGER: &str = "seedling-nodes";
 
 /// How far a master has come with a revision: its current one, the one that runs, and its last installer.
-pub type Step = Option<(i64, i64, (i64, i64))>;
+pub(super) type Step = Option<(i64, i64, (i64, i64))>;
 
-pub fn step(node: Option<&NodeView>) -> Step {
+pub(super) fn step(node: Option<&NodeView>) -> Step {
     let node = node?;
     let installer = node.installers.iter().map(|i| (i.revision, i.retry)).max();
     Some((node.now_current(), node.running.map_or(0, |r| r.revision), installer.unwrap_or_default()))
@@ -23,7 +23,7 @@ pub fn step(node: Option<&NodeView>) -> Step {
 
 /// A master of the inventory that does not run the newest revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Behind {
+pub(super) struct Behind {
     pub name: String,
     /// Its Node is there.
     pub joined: bool,
@@ -32,7 +32,7 @@ pub struct Behind {
 }
 
 /// The settings' own record of the masters.
-pub async fn record<K: Kind + StaticPodOperator>(
+pub(super) async fn record<K: Kind + StaticPodOperator>(
     env: &Env,
     recorded: &StaticPodStatus,
     nodes: &[NodeView],
@@ -45,7 +45,7 @@ pub async fn record<K: Kind + StaticPodOperator>(
 }
 
 /// Available, progressing, degraded.
-pub fn conditions(
+pub(super) fn conditions(
     names: &Names,
     nodes: &[NodeView],
     latest: i64,
@@ -63,7 +63,7 @@ pub fn conditions(
 }
 
 /// What the ClusterOperator looks after.
-pub fn related<K: Kind>(names: &Names) -> Vec<RelatedObject> {
+pub(super) fn related<K: Kind>(names: &Names) -> Vec<RelatedObject> {
     let settings = RelatedObject {
         group: "operator.openshift.io".into(),
         resource: K::plural(&()).into(),

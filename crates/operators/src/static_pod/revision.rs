@@ -15,7 +15,7 @@ const CONTENT: &str = "seedling.dev/revision-content";
 const MANAGER: &str = "seedling-revision";
 
 /// The newest complete revision; a new one is made when the files differ from it.
-pub async fn ensure(cache: &Cache, names: &Names, desired: &Desired, reason: &str) -> Result<i64> {
+pub(crate) async fn ensure(cache: &Cache, names: &Names, desired: &Desired, reason: &str) -> Result<i64> {
     let content = digest(desired, reason);
     let maps = cache.list::<ConfigMap>(names.namespace).await?;
     let (newest, newest_content) = newest(maps.iter().map(|map| &**map));
@@ -66,13 +66,13 @@ fn owned(copy: ObjectMeta, owner: &ConfigMap) -> ObjectMeta {
 }
 
 /// All that are there, also half-made ones.
-pub async fn made(cache: &Cache, names: &Names) -> Result<BTreeSet<i64>> {
+pub(crate) async fn made(cache: &Cache, names: &Names) -> Result<BTreeSet<i64>> {
     let maps = cache.list::<ConfigMap>(names.namespace).await?;
     Ok(maps.iter().filter_map(|map| number(map)).collect())
 }
 
 /// And everything that belongs to it.
-pub async fn remove(cache: &Cache, names: &Names, revision: i64) -> Result<()> {
+pub(crate) async fn remove(cache: &Cache, names: &Names, revision: i64) -> Result<()> {
     let status = format!("{STATUS}{revision}");
     Ok(delete::<ConfigMap>(&cache.client, Some(names.namespace), &status).await?)
 }

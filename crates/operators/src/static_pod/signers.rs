@@ -34,14 +34,14 @@ async fn recorded(cache: &Cache, of: Pod) -> Result<(&'static str, Option<Static
 }
 
 /// What a signer's Secret holds.
-pub struct Held {
+pub(crate) struct Held {
     pub signs: CertKey,
     pub next: Option<CertKey>,
 }
 
 impl Held {
     /// What is to be trusted.
-    pub fn certs(&self) -> Vec<&str> {
+    pub(crate) fn certs(&self) -> Vec<&str> {
         [Some(&self.signs), self.next.as_ref()].into_iter().flatten().map(|pair| pair.cert.as_str()).collect()
     }
 }
@@ -64,13 +64,13 @@ fn step(signs: Life, next: Option<Life>, trusted: bool, policy: &Policy, now: Of
     }
 }
 
-pub async fn read(cache: &Cache, signer: &Signer) -> Result<Held> {
+pub(crate) async fn read(cache: &Cache, signer: &Signer) -> Result<Held> {
     let data = required_secret(cache, signer.owned.namespace, signer.owned.secret).await?;
     Ok(Held { signs: tls_pair(&data, &signer.owned)?, next: pair(&data, "next") })
 }
 
 /// The pair that signs such a leaf now. For the operator that owns both.
-pub async fn signing(env: &Env, leaf: &Leaf, policy: &Policy) -> Result<CertKey> {
+pub(crate) async fn signing(env: &Env, leaf: &Leaf, policy: &Policy) -> Result<CertKey> {
     match leaf.signer.owned.renewal {
         Renewal::Signer => Ok(keep(env, leaf.signer, policy).await?.signs),
         _ => kept_pair(&env.cache, &leaf.signer.owned).await,
@@ -78,7 +78,7 @@ pub async fn signing(env: &Env, leaf: &Leaf, policy: &Policy) -> Result<CertKey>
 }
 
 /// For the one operator that owns the signer: takes it as far as it may go now.
-pub async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
+pub(crate) async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
     loop {
         let held = read(&env.cache, signer).await?;
         let now = OffsetDateTime::now_utc();
@@ -109,7 +109,7 @@ pub async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<Held> {
 
 /// In the place of one that has ended, at once: nobody trusts that any more, so nobody has to be told first. The old certificate is kept,
 /// to know whom it had signed for. True: it was so.
-pub async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Result<bool> {
+pub(crate) async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Result<bool> {
     let held = read(&env.cache, signer).await?;
     let now = OffsetDateTime::now_utc();
     if life(&held.signs)?.ends > now {
@@ -123,7 +123,7 @@ pub async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Resul
 }
 
 /// Every signer that a kubelet's certificate may be from, also if it has ended.
-pub async fn of_kubelets(cache: &Cache) -> Result<String> {
+pub(crate) async fn of_kubelets(cache: &Cache) -> Result<String> {
     let bundle =
         required_configmap(cache, KUBELET_SERVING_CA.namespace, KUBELET_SERVING_CA.configmap).await?;
     let mut secret = required_secret(cache, CSR_SIGNER.owned.namespace, CSR_SIGNER.owned.secret).await?;
@@ -146,7 +146,7 @@ async fn store(cache: &Cache, signer: &Signer, held: &Held) -> Result<()> {
     Ok(())
 }
 
-pub async fn bootstrapped(cache: &Cache) -> Result<bool> {
+pub(crate) async fn bootstrapped(cache: &Cache) -> Result<bool> {
     let map = cache.get::<ConfigMap>(Some("kube-system"), "bootstrap").await?;
     Ok(map.is_some_and(|map| map.file("status") == Some("complete")))
 }
@@ -170,13 +170,13 @@ async fn trusted_everywhere(cache: &Cache, signer: &Signer, cert: &str) -> Resul
 }
 
 /// The revision of each master, 0 where none is ready yet; `None` before there is any.
-pub fn running(recorded: Option<&StaticPodStatus>) -> Option<Vec<i64>> {
+pub(crate) fn running(recorded: Option<&StaticPodStatus>) -> Option<Vec<i64>> {
     let recorded = recorded.filter(|r| r.latest() > 0 && !r.node_statuses.is_empty())?;
     Some(recorded.node_statuses.iter().map(|node| node.current()).collect())
 }
 
 /// The signers in a bundle that have not ended.
-pub async fn published(cache: &Cache, bundle: &Bundle) -> Result<Vec<String>> {
+pub(crate) async fn published(cache: &Cache, bundle: &Bundle) -> Result<Vec<String>> {
     let bundle = required_configmap(cache, bundle.namespace, bundle.configmap).await?;
     let now = OffsetDateTime::now_utc();
     let lives = |block: &&str| !not_after(block).is_ok_and(|end| end <= now);
@@ -184,7 +184,11 @@ pub async fn published(cache: &Cache, bundle: &Bundle) -> Result<Vec<String>> {
 }
 
 /// A bundle's ConfigMap, with these in it.
-pub async fn publish(cache: &Cache, bundle: &Bundle, certs: &[&str]) -> Result<BTreeMap<String, String>> {
+pub(crate) async fn publish(
+    cache: &Cache,
+    bundle: &Bundle,
+    certs: &[&str],
+) -> Result<BTreeMap<String, String>> {
     let (namespace, name) = (bundle.namespace, bundle.configmap);
     let live = cache.get::<ConfigMap>(Some(namespace), name).await?;
     let old = live.as_ref().and_then(|map| map.file(KEY)).unwrap_or_default();

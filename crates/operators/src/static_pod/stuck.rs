@@ -13,11 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Since when which pod has no sandbox, by uid.
 #[derive(Default)]
-pub struct Stuck(BTreeMap<String, Instant>);
+pub(super) struct Stuck(BTreeMap<String, Instant>);
 
 impl Stuck {
     /// Names of the installers to delete.
-    pub fn look<'a>(&mut self, pods: impl Iterator<Item = &'a Pod>, now: Instant) -> Vec<String> {
+    pub(super) fn look<'a>(&mut self, pods: impl Iterator<Item = &'a Pod>, now: Instant) -> Vec<String> {
         let waiting: BTreeMap<_, _> =
             pods.filter(|p| has_no_sandbox(p)).map(|p| (uid(p), p.name())).collect();
         self.0.retain(|uid, _| waiting.contains_key(uid.as_str()));

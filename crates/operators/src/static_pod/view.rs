@@ -12,7 +12,7 @@ use seedling_cluster::{Cache, Kind, list};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub struct View {
+pub(super) struct View {
     pub masters: Vec<String>,
     pub pods: BTreeMap<String, Arc<Pod>>,
     /// Why all are to be installed anew; another reason is another revision.
@@ -23,7 +23,7 @@ pub struct View {
 
 impl View {
     /// Masters and pods as the API has them at this moment.
-    pub async fn now(&self, client: &Client, names: &Names) -> Result<Self> {
+    pub(super) async fn now(&self, client: &Client, names: &Names) -> Result<Self> {
         let nodes = list::<Node>(client, None, "").await?;
         let pods = list::<Pod>(client, Some(names.namespace), "").await?;
         let pods = pods.into_iter().map(|p| (p.name().to_string(), Arc::new(p))).collect();
@@ -32,14 +32,14 @@ impl View {
     }
 }
 
-pub struct Watched<K> {
+pub(super) struct Watched<K> {
     nodes: Followed<Node>,
     pods: Followed<Pod>,
     settings: Followed<K>,
 }
 
 impl<K: Kind + StaticPodOperator> Watched<K> {
-    pub fn start(client: &Client, names: &Names) -> Self {
+    pub(super) fn start(client: &Client, names: &Names) -> Self {
         Self {
             nodes: follow(client, Selection::all()),
             pods: follow(client, Selection::within(names.namespace)),
@@ -47,12 +47,12 @@ impl<K: Kind + StaticPodOperator> Watched<K> {
         }
     }
 
-    pub fn inputs(&self, cache: &Cache) -> Inputs {
+    pub(super) fn inputs(&self, cache: &Cache) -> Inputs {
         Inputs::default().needs(&self.nodes).needs(&self.pods).needs(&self.settings).caches(cache)
     }
 
     /// Nothing, as long as there are no settings.
-    pub fn view(&self) -> Option<View> {
+    pub(super) fn view(&self) -> Option<View> {
         let (nodes, pods, settings) = (self.nodes.now(), self.pods.now(), self.settings.one()?);
         let pods = pods.objects.into_values().map(|p| (p.name().to_string(), p)).collect();
         let masters = masters(nodes.objects.values().map(|node| &**node));
@@ -66,7 +66,7 @@ fn masters<'a>(nodes: impl Iterator<Item = &'a Node>) -> Vec<String> {
     masters.map(|n| n.name().to_string()).collect()
 }
 
-pub fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
+pub(super) fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
     let current = view.recorded.of_node(node).map_or(0, |recorded| recorded.current());
     let running = view.pods.get(&format!("{}-{node}", names.pod)).map(|pod| Static {
         revision: pod.label("revision").and_then(|r| r.parse().ok()).unwrap_or(0),
@@ -77,7 +77,7 @@ pub fn node_view(names: &Names, view: &View, node: &str) -> NodeView {
 }
 
 /// Its kubelet has started it several times, and waits longer each time.
-pub fn crashes(names: &Names, view: &View, node: &str) -> bool {
+pub(super) fn crashes(names: &Names, view: &View, node: &str) -> bool {
     let pod = view.pods.get(&format!("{}-{node}", names.pod));
     pod.is_some_and(|pod| {
         let mut waiting = pod.containers().iter().filter_map(|container| container.state.waiting.as_ref());

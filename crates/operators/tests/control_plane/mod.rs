@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-pub struct ControlPlane {
+pub(crate) struct ControlPlane {
     pub dir: tempfile::TempDir,
     pub client: Client,
     processes: Vec<Child>,
@@ -34,7 +34,7 @@ fn free_port() -> u16 {
 }
 
 impl ControlPlane {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
@@ -96,7 +96,7 @@ impl ControlPlane {
     }
 
     /// Approved requests get their certificates.
-    pub fn with_signer(mut self) -> Self {
+    pub(crate) fn with_signer(mut self) -> Self {
         let file = |name: &str| self.dir.path().join(name).to_str().unwrap().to_string();
         let spec = CaSpec { cn: "csr-signer", ou: None, validity: time::Duration::days(1) };
         let ca = new_ca(&spec, KeyAlgorithm::EcdsaP256, time::OffsetDateTime::now_utc()).unwrap();
@@ -129,13 +129,19 @@ impl ControlPlane {
         panic!("{}", std::fs::read_to_string(self.dir.path().join("kube-apiserver.log")).unwrap());
     }
 
-    pub async fn get(&self, api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
+    pub(crate) async fn get(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Value {
         let found = seedling_cluster::manifest::get(&self.client, api_version, kind, namespace, name).await;
         found.ok().flatten().unwrap_or_default()
     }
 
     /// What was refused to service accounts: `who: verb uri`.
-    pub fn refused(&self) -> Vec<String> {
+    pub(crate) fn refused(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("audit.log")).unwrap();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let refused = lines
@@ -155,7 +161,7 @@ impl ControlPlane {
     }
 
     /// Asks until it is so; says what was seen last if it never is.
-    pub async fn until(&self, what: &str, mut met: impl AsyncFnMut() -> Result<(), String>) {
+    pub(crate) async fn until(&self, what: &str, mut met: impl AsyncFnMut() -> Result<(), String>) {
         let mut last = String::new();
         for _ in 0..200 {
             match met().await {
@@ -169,7 +175,7 @@ impl ControlPlane {
 }
 
 /// The manifests of the source tree; of the built payload what is not in there: kinds and metadata.
-pub fn payload(into: &Path) {
+pub(crate) fn payload(into: &Path) {
     let release: Value = read(&cache().join("release/release.json"));
     let blob =
         |digest: &str| cache().join("release/oci/blobs/sha256").join(digest.rsplit(':').next().unwrap());

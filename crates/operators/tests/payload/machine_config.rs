@@ -61,7 +61,7 @@ async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     .unwrap()
 }
 
-pub async fn put(client: &Client, object: Value) {
+pub(crate) async fn put(client: &Client, object: Value) {
     until(&object.to_string(), async || {
         create_if_missing(client, &object).await.map_err(|e| println!("{e}")).ok()
     })
@@ -135,7 +135,7 @@ async fn as_user(plane: &ControlPlane, user: &str, groups: &[&str]) -> Client {
         .unwrap()
 }
 
-pub async fn as_service_account(plane: &ControlPlane, namespace: &str, name: &str) -> Client {
+pub(crate) async fn as_service_account(plane: &ControlPlane, namespace: &str, name: &str) -> Client {
     let groups =
         [&format!("system:serviceaccounts:{namespace}"), "system:serviceaccounts", "system:authenticated"];
     as_user(plane, &format!("system:serviceaccount:{namespace}:{name}"), &groups).await

@@ -17,7 +17,7 @@ const INLINE: u8 = 2;
 
 /// Of one program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct BuildInfo {
+pub(super) struct BuildInfo {
     /// The Go version.
     pub go: String,
     /// The package of its `main`.
@@ -28,7 +28,7 @@ pub struct BuildInfo {
 
 impl BuildInfo {
     /// Of the module that `main` is in; none if it is our own.
-    pub fn version(&self) -> Option<&str> {
+    pub(super) fn version(&self) -> Option<&str> {
         let of = |module: &str| {
             self.path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
@@ -37,7 +37,7 @@ impl BuildInfo {
     }
 }
 
-pub fn build_info(program: &[u8]) -> Option<BuildInfo> {
+pub(super) fn build_info(program: &[u8]) -> Option<BuildInfo> {
     let at = program.chunks_exact(ALIGNED).position(|chunk| chunk.starts_with(MAGIC))? * ALIGNED;
     if program.get(at + MAGIC.len() + 1)? & INLINE == 0 {
         return None;
@@ -85,7 +85,10 @@ fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Every Go program of a release by name: those of `bin/` and those in the images.
-pub fn programs(dir: &Path, release: &ReleaseInfo) -> Result<BTreeMap<String, BuildInfo>, ReleaseError> {
+pub(super) fn programs(
+    dir: &Path,
+    release: &ReleaseInfo,
+) -> Result<BTreeMap<String, BuildInfo>, ReleaseError> {
     let mut found = BTreeMap::new();
     let bin = dir.join("bin");
     for entry in fs::read_dir(&bin).at(&bin)? {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Of one piece of software.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
+pub(super) struct Origin {
     pub name: String,
     pub version: String,
     /// <https://github.com/package-url/purl-spec>
@@ -20,7 +20,7 @@ pub struct Origin {
 }
 
 /// The crates that are linked into the binary: cargo says which, the lock file has their sums.
-pub fn crates(source: &Path) -> Result<Vec<Origin>, ReleaseError> {
+pub(super) fn crates(source: &Path) -> Result<Vec<Origin>, ReleaseError> {
     let mut cargo = Command::new("cargo");
     cargo.args(["tree", "--locked", "--package", "seedling", "--edges", "normal", "--prefix", "none"]);
     cargo.args(["--target", "x86_64-unknown-linux-gnu", "--format", "{p}\t{l}"]).current_dir(source);
@@ -62,7 +62,7 @@ fn linked(tree: &str, lock: &str) -> Vec<Origin> {
     found.into_iter().collect()
 }
 
-pub fn module(name: &str, version: &str) -> Origin {
+pub(super) fn module(name: &str, version: &str) -> Origin {
     let purl = format!("pkg:golang/{name}@{version}");
     Origin { name: name.into(), version: version.into(), purl, sha256: None, licence: None }
 }
@@ -76,7 +76,7 @@ fn debian(name: &str, version: &str, architecture: &str, sha256: Option<String>)
 }
 
 /// The packages of a root file system, from dpkg's own list.
-pub fn installed(root: &Path) -> Result<Vec<Origin>, ReleaseError> {
+pub(super) fn installed(root: &Path) -> Result<Vec<Origin>, ReleaseError> {
     let path = root.join("var/lib/dpkg/status");
     let status = fs::read_to_string(&path).at(&path)?;
     let field = |paragraph: &str, name: &str| -> Option<String> {
@@ -93,7 +93,7 @@ pub fn installed(root: &Path) -> Result<Vec<Origin>, ReleaseError> {
 }
 
 /// The packages that files in images come from, as `release build` located them: `nftables_1.0.6-2_amd64.deb SHA256:…`.
-pub fn unpacked(located: &str) -> Vec<Origin> {
+pub(super) fn unpacked(located: &str) -> Vec<Origin> {
     let package = |line: &str| {
         let (file, sha256) = line.split_once(" SHA256:")?;
         let mut words = file.strip_suffix(".deb")?.split('_');

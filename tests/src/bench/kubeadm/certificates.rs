@@ -13,7 +13,7 @@ const FOLDER: &str = "/etc/kubernetes/pki";
 const SHARED: &[&str] = &["ca", "front-proxy-ca", "etcd/ca", "sa"];
 
 /// `configs`: of `init`, one a master.
-pub fn make(kubeadm: &Path, configs: &[String]) -> Result<Vec<Vec<File>>> {
+pub(super) fn make(kubeadm: &Path, configs: &[String]) -> Result<Vec<Vec<File>>> {
     let scratch = tempfile::tempdir()?;
     let first = scratch.path().join("0");
     let mut made = Vec::new();

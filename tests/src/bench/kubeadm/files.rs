@@ -18,23 +18,23 @@ use sha2::{Digest, Sha512};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-pub const INIT_CONFIG: &str = "/root/init.yaml";
+pub(super) const INIT_CONFIG: &str = "/root/init.yaml";
 /// kubeadm's default service network, and what it puts where in it.
-pub const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
-pub const DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
-pub const SERVICE_NETWORK: &str = "10.96.0.0/12";
-pub const POD_NETWORK: &str = "10.244.0.0/16";
+pub(super) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+pub(super) const DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
+pub(super) const SERVICE_NETWORK: &str = "10.96.0.0/12";
+pub(super) const POD_NETWORK: &str = "10.244.0.0/16";
 const CERTIFICATES: &str = "/etc/kubernetes/pki";
 const PATCHES: &str = "/etc/kubernetes/patches";
 
 /// Given to both sides of a join.
-pub struct Secrets {
+pub(super) struct Secrets {
     token: String,
     certificate_key: String,
 }
 
 impl Secrets {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let random: [u8; 43] = rand::rng().random();
         let (token, key) = random.split_at(11);
         let token = hex(token);
@@ -42,12 +42,12 @@ impl Secrets {
     }
 }
 
-pub fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// `nodes/<host>.ign` for every host; the helper serves a host its own.
-pub fn write(
+pub(super) fn write(
     assets: &Path,
     inventory: &Inventory,
     domain: &ClusterDomain,
@@ -192,7 +192,7 @@ fn merge(base: &mut Value, more: &Value) {
     }
 }
 
-pub fn join_config(
+pub(super) fn join_config(
     machine: &Machine,
     spec: &LabSpec,
     secrets: &Secrets,
@@ -225,7 +225,7 @@ fn endpoint(address: Ipv4Addr) -> Value {
 }
 
 /// JSON is YAML.
-pub fn documents(objects: &[Value]) -> String {
+pub(super) fn documents(objects: &[Value]) -> String {
     objects.iter().map(|o| format!("{o:#}\n")).collect::<Vec<_>>().join("---\n")
 }
 

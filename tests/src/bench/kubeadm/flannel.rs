@@ -5,7 +5,7 @@ use super::files::{POD_NETWORK, documents};
 use seedling_types::ports;
 use serde_json::{Value, json};
 
-pub const PATH: &str = "/root/flannel.yaml";
+pub(super) const PATH: &str = "/root/flannel.yaml";
 const NAMESPACE: &str = "kube-flannel";
 const NAME: &str = "flannel";
 
@@ -25,7 +25,7 @@ exec sleep 2147483647
 "#;
 
 /// `api`: the name to dial instead of the Service's address, which works only once kube-proxy does. Ours dials a name.
-pub fn manifests(image: &str, api: Option<&str>) -> String {
+pub(super) fn manifests(image: &str, api: Option<&str>) -> String {
     let meta = |name: &str| json!({"namespace": NAMESPACE, "name": name});
     documents(&[
         json!({

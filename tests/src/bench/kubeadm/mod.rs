@@ -4,7 +4,7 @@
 mod certificates;
 mod files;
 mod flannel;
-pub mod store;
+pub(super) mod store;
 mod tuned;
 
 use super::observe::Cluster;
@@ -29,14 +29,14 @@ const NO_PROGRESS: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Machines that are on; kubeadm has not run yet.
-pub struct Growth {
+pub(super) struct Growth {
     lab: Lab,
     secrets: Secrets,
     tuned: bool,
     log: PathBuf,
 }
 
-pub async fn switch_on(field: &Field, name: &str, tuned: bool) -> Result<(Cluster, Growth)> {
+pub(super) async fn switch_on(field: &Field, name: &str, tuned: bool) -> Result<(Cluster, Growth)> {
     let domain = ClusterDomain("kubeadm.seedling.lab".into());
     let mut inventory = default_inventory(3);
     inventory.hosts.retain(|h| h.role == Role::Master);
@@ -72,7 +72,7 @@ pub async fn switch_on(field: &Field, name: &str, tuned: bool) -> Result<(Cluste
 }
 
 impl Growth {
-    pub async fn grow(self, parallel: bool) -> Result<()> {
+    pub(super) async fn grow(self, parallel: bool) -> Result<()> {
         let machines = self.lab.machines();
         let (first, others) = machines.split_first().context("no machines")?;
         // Tuned, every master has its certificates already.

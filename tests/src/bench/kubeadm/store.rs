@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Removed when dropped.
-pub struct Store {
+pub(crate) struct Store {
     dir: PathBuf,
 }
 
 impl Store {
-    pub fn make(release_dir: &Path, release: &ReleaseInfo, cache: &Path) -> Result<Self> {
+    pub(crate) fn make(release_dir: &Path, release: &ReleaseInfo, cache: &Path) -> Result<Self> {
         let seed = seed_store(release_dir, cache)?;
         let dir = cache.join("bench-kubeadm-store");
         if dir.exists() {
@@ -33,7 +33,7 @@ impl Store {
         Ok(store)
     }
 
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 

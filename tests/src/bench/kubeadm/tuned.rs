@@ -54,7 +54,7 @@ const OWN_KUBELET: &[&str] = &[
 ];
 const OWN_KUBE_PROXY: &[&str] = &["bindAddress", "clusterCIDR", "healthzBindAddress", "metricsBindAddress"];
 
-pub struct Tuned {
+pub(super) struct Tuned {
     /// Parts of a ClusterConfiguration.
     pub cluster: Value,
     pub kubelet: Value,
@@ -64,7 +64,7 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    pub fn new(domain: &ClusterDomain, field: &Field) -> Result<Self> {
+    pub(super) fn new(domain: &ClusterDomain, field: &Field) -> Result<Self> {
         let config = ClusterConfig {
             domain: domain.clone(),
             cluster_network: POD_NETWORK.parse()?,

@@ -15,13 +15,17 @@ use tokio::sync::watch;
 const PATIENCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Default)]
-pub struct ApiView {
+pub(super) struct ApiView {
     pub readyz: bool,
     pub ready_nodes: Vec<String>,
 }
 
 /// Asks for as long as it is polled.
-pub async fn ask(cluster: &Cluster, api: SocketAddr, view: &watch::Sender<ApiView>) -> Result<Infallible> {
+pub(super) async fn ask(
+    cluster: &Cluster,
+    api: SocketAddr,
+    view: &watch::Sender<ApiView>,
+) -> Result<Infallible> {
     let client = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).no_proxy().build()?;
     let tell = |answer: Answer| set(view, |v| v.readyz = answer.is_ok());
     let readyz = keep_asking(PATIENCE, async || ready(&client, api).await, tell);

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const NAME: &str = "kubernetes.default.svc.cluster.local.";
 
 #[derive(Clone, Debug)]
-pub struct NodeView {
+pub(super) struct NodeView {
     pub name: String,
     /// Its etcd lists all masters as voters and nobody as learner, once at least.
     pub masters_vote: bool,
@@ -30,7 +30,7 @@ pub struct NodeView {
 }
 
 /// Asks until this is dropped.
-pub struct Asked {
+pub(super) struct Asked {
     pub view: watch::Receiver<NodeView>,
     stop: Option<watch::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -51,7 +51,7 @@ struct Questions {
     etcd_tls: Box<dyn Fn() -> Option<EtcdTls> + Send>,
 }
 
-pub fn ask(cluster: &Cluster, node: String, masters: Vec<Ipv4Addr>) -> Result<Asked> {
+pub(super) fn ask(cluster: &Cluster, node: String, masters: Vec<Ipv4Addr>) -> Result<Asked> {
     let path = namespace_path(&Network::of_lab(cluster.lab.name()).node_namespace(&node));
     let namespace = File::open(&path).with_context(|| path.display().to_string())?;
     let (machine, etcd_tls) = (cluster.lab.machine(&node)?, cluster.etcd_tls);

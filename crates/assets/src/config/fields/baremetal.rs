@@ -2,7 +2,7 @@
 
 use super::{Field, Kind, STRINGS, Struct};
 
-pub static BAREMETAL: Struct = Struct {
+pub(super) static BAREMETAL: Struct = Struct {
     go: "baremetal.Platform",
     doc: "Machines with management controllers, and addresses for the API and the applications that move between them.",
     fields: &[

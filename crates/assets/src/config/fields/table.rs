@@ -3,7 +3,7 @@
 use super::baremetal::BAREMETAL;
 use super::{Field, Kind, STRING, STRINGS, Struct};
 
-pub static INSTALL_CONFIG: Struct = Struct {
+pub(crate) static INSTALL_CONFIG: Struct = Struct {
     go: "types.InstallConfig",
     doc: "What a cluster is to be: its name, machines, networks and secrets.",
     fields: &[

@@ -12,7 +12,7 @@ use seedling_types::paths;
 use std::time::Duration;
 
 /// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
-pub async fn run(c: &Context) -> Result<()> {
+pub(super) async fn run(c: &Context) -> Result<()> {
     println!("Tearing down temporary bootstrap control plane...");
     c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
     c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;

@@ -22,9 +22,9 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 
 /// Its lines in the node's journal.
-pub const WHO: &str = "etcd-restore";
+pub(super) const WHO: &str = "etcd-restore";
 /// The whole of it; skipped, with a note, when it was refused.
-pub const RESTORE: &str = "restore";
+pub(super) const RESTORE: &str = "restore";
 /// More than is written in a snapshot's time of being useful; as upstream.
 const BUMP: &str = "1000000000";
 const SOCKET: &str = "etcd.sock";

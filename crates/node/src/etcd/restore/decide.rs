@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is seen on this master.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub(super) struct Seen {
     pub node: String,
     /// Masters of the inventory beside this one.
     pub others: Vec<String>,
@@ -24,20 +24,20 @@ pub struct Seen {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Own {
+pub(super) struct Own {
     pub has_leader: bool,
     pub voters: usize,
     pub revision: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
+pub(super) struct Log {
     pub tail: Tail,
     pub written: String,
 }
 
 /// What is said before anything is done; or why nothing is.
-pub fn question(seen: &Seen) -> Result<String, String> {
+pub(super) fn question(seen: &Seen) -> Result<String, String> {
     if !seen.answer.is_empty() {
         let them = seen.answer.join(" and ");
         return Err(format!(

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The control plane's pods, by the names of their files.
-pub const PODS: [&str; 4] = [
+pub(super) const PODS: [&str; 4] = [
     etcd::POD_CONFIGMAP,
     kube_apiserver::POD_CONFIGMAP,
     kube_controller_manager::POD_CONFIGMAP,
@@ -101,7 +101,7 @@ fn of_pod(pod: &Value) -> Option<Here> {
 }
 
 /// The API server on this master asks the member beside it, and nobody else: the next revision may name others again.
-pub fn ask_only_this_member() -> Result<()> {
+pub(super) fn ask_only_this_member() -> Result<()> {
     let mut pod = manifest(kube_apiserver::POD_CONFIGMAP)?;
     only_localhost(&mut pod);
     write(&manifest_file(kube_apiserver::POD_CONFIGMAP), to_yaml(&pod))
@@ -119,7 +119,7 @@ fn only_localhost(pod: &mut Value) {
 }
 
 /// The manifests of these revisions, whose files are there.
-pub fn put_manifests(runs: &BTreeMap<String, i64>) -> Result<()> {
+pub(super) fn put_manifests(runs: &BTreeMap<String, i64>) -> Result<()> {
     for (pod, revision) in runs {
         let from = Path::new(paths::STATIC_POD_RESOURCES).join(format!("{pod}-{revision}/{pod}.yaml"));
         write(&manifest_file(pod), read(&from)?)?;

@@ -69,7 +69,7 @@ pub struct Disk {
     pub member: bool,
 }
 
-pub fn next(disk: Disk) -> Step {
+pub(super) fn next(disk: Disk) -> Step {
     match disk {
         Disk { made: true, told: true, waits: false, .. } => Step::Finish,
         Disk { made: true, told: true, member: false, .. } => Step::PutInPlace,
@@ -164,11 +164,11 @@ impl Site {
     }
 }
 
-pub fn sync(dir: &Path) -> io::Result<()> {
+pub(super) fn sync(dir: &Path) -> io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 
-pub fn remove(dir: &Path) -> Result<()> {
+pub(super) fn remove(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(cannot("remove", dir)(e)),
         _ => Ok(()),
