@@ -38,13 +38,13 @@ const SERVERS: [(u16, &str); 7] = [
 ];
 
 /// A file for `lab up --manifest`.
-pub fn policy() -> Result<PathBuf> {
+pub(crate) fn policy() -> Result<PathBuf> {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("certificates.yaml");
     std::fs::write(&path, POLICY)?;
     Ok(path)
 }
 
-pub fn renewed(lab: &Lab) -> Result<()> {
+pub(crate) fn renewed(lab: &Lab) -> Result<()> {
     let started = Instant::now();
     let (shown, files) = (shown(lab)?, files(lab)?);
     let signer = subject(lab)?;
@@ -196,7 +196,7 @@ impl Prober {
 }
 
 /// As etcd has them on its disk: all by this key, which is the only one left.
-pub fn encrypted(lab: &Lab, key: u32) -> Result<()> {
+pub(crate) fn encrypted(lab: &Lab, key: u32) -> Result<()> {
     let keys = lab.get(&["secret", "-n", "openshift-kube-apiserver-operator", "encryption-keys"])?;
     let keys = keys["data"]["keys.json"].as_str().context("no keys")?;
     let keys: Value = serde_json::from_slice(&STANDARD.decode(keys)?)?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Of four static pods and the kubelet; its links lead nowhere from here, and are left out.
 const CERTIFICATES_OF_A_MASTER: usize = 15;
 
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("the_network_config_says_what_is_so", || {
         let network =
             run(&mut lab.kubectl(&["get", "network.config.openshift.io", "cluster", "-o", "json"]))?;

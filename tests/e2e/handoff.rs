@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 const STATIC_PODS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("masters_are_ready_and_operators_available", || {
         judge::whole(&lab.items(&["nodes"])?, &lab.items(&["clusteroperators"])?)
     });
@@ -107,13 +107,13 @@ fn record(lab: &Lab) -> Result<Vec<Value>> {
 
 /// What the prober saw beside the bring-up: one request may fail, in the moment in which etcd's leader moves
 /// (docs/design/etcd.md).
-pub fn lost_nothing(lab: &Lab) -> Result<()> {
+pub(crate) fn lost_nothing(lab: &Lab) -> Result<()> {
     let report: probe::Report = serde_json::from_slice(&std::fs::read(lab.dir().join("probe.json"))?)?;
     judge::probed(&report, 1)
 }
 
 /// Without a warning, while it waits for the masters.
-pub fn kill_bootkube(lab: &Lab) -> Result<()> {
+pub(crate) fn kill_bootkube(lab: &Lab) -> Result<()> {
     wait("bootkube to be at cb-bootstrap", Duration::from_secs(180), || {
         let at =
             record(lab)?.last().is_some_and(|e| e["phase"] == "stage start" && e["stage"] == "cb-bootstrap");
@@ -123,7 +123,7 @@ pub fn kill_bootkube(lab: &Lab) -> Result<()> {
 }
 
 /// The interrupted stage is closed as failed, what was done before is not done again, and the end is well.
-pub fn went_on(lab: &Lab) -> Result<()> {
+pub(crate) fn went_on(lab: &Lab) -> Result<()> {
     let entries = record(lab)?;
     let of = |stage: &str| {
         entries.iter().filter(|e| e["stage"] == stage).map(|e| e["result"].clone()).collect::<Vec<_>>()

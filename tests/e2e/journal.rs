@@ -23,7 +23,7 @@ const ON_A_MASTER: [(&str, &str); 7] = [
     ("etcd-wait", "voter"),
 ];
 
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("every_node_has_a_journal_of_its_steps", || journals(lab));
 }
 
@@ -34,7 +34,7 @@ fn journals(lab: &Lab) -> Result<()> {
 }
 
 /// On a bootstrap node that has done its work, and whose lab is not needed any more.
-pub fn second_cluster(lab: &Lab) -> Result<()> {
+pub(crate) fn second_cluster(lab: &Lab) -> Result<()> {
     run(&mut lab.lab(&["power", "bootstrap", "on"]))?;
     let wipe = "rm -rf /var/lib/etcd/member; exec seedling bootkube";
     let asked = output(&mut lab.lab(&["exec", "bootstrap", "--", "sh", "-c", wipe]))?;

@@ -12,7 +12,7 @@ const NODES: [(&str, &str, &str); 4] = [
     ("master-2", "52:54:00:5e:ed:13", "192.168.100.13"),
 ];
 
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("each_mac_had_its_dhcp_exchange", || {
         let events = lab.events()?;
         for (name, mac, address) in NODES {
@@ -67,7 +67,7 @@ print $asked "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nConnecti
 "#;
 
 /// With a disk that really is slow.
-pub fn trouble_is_said(lab: &Lab) -> Result<()> {
+pub(crate) fn trouble_is_said(lab: &Lab) -> Result<()> {
     let machine = seedling_lab::Labs::from_env().open(&lab.name)?.machine("master-0")?;
     machine.slow_disk(true)?;
     let said = lab.exec("master-0", &["perl", "-MIO::Socket::INET", "-e", ANOTHER_TIME]);
@@ -78,7 +78,7 @@ pub fn trouble_is_said(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-pub fn pulled_by_digest(lab: &Lab) -> Result<()> {
+pub(crate) fn pulled_by_digest(lab: &Lab) -> Result<()> {
     let events = lab.events()?;
     for (name, _, address) in NODES {
         let pulls = events.iter().filter(|e| {
@@ -99,13 +99,13 @@ pub fn pulled_by_digest(lab: &Lab) -> Result<()> {
 
 /// What a lab could leave on this machine.
 #[derive(Debug)]
-pub struct Traces {
+pub(crate) struct Traces {
     seen: BTreeSet<String>,
     sysctls: Vec<String>,
 }
 
 impl Traces {
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let mut seen = BTreeSet::new();
         let entries = |dir: &str| {
             let read = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -130,7 +130,7 @@ impl Traces {
         Self { seen, sysctls: names.iter().map(|n| format!("{n}={}", value(n).trim())).collect() }
     }
 
-    pub fn same_as(&self, before: &Self) -> Result<()> {
+    pub(crate) fn same_as(&self, before: &Self) -> Result<()> {
         let left: Vec<_> = self.seen.difference(&before.seen).collect();
         ensure!(left.is_empty(), "left behind: {left:#?}");
         ensure!(self.sysctls == before.sysctls, "settings were {:?}, are {:?}", before.sysctls, self.sysctls);

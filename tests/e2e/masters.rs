@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const WHOLE_AGAIN: Duration = Duration::from_secs(240);
 
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     for (check, node) in [
         ("the_cluster_survives_master_0", "master-0"),
         ("the_cluster_survives_master_1", "master-1"),
@@ -69,7 +69,7 @@ fn answers_without(lab: &Lab, node: &str) -> Result<()> {
 }
 
 /// Nodes Ready, operators available, settled and not degraded, one etcd cluster.
-pub fn whole(lab: &Lab) -> Result<()> {
+pub(crate) fn whole(lab: &Lab) -> Result<()> {
     lab.whole(WHOLE_AGAIN)
 }
 

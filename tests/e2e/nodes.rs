@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("finished_installers_are_gone", || finished(lab));
     suite.check("every_kubelet_has_figures_of_its_disks", || disks(lab));
     suite.check("nodes_share_the_machine", || shares(lab));

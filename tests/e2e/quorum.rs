@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use seedling_e2e::{Lab, run, wait};
 use std::time::Duration;
 
-pub fn restored(lab: &Lab) -> Result<()> {
+pub(crate) fn restored(lab: &Lab) -> Result<()> {
     let up = start(lab, &["--masters", "1", "--probe"])?;
     let minutes = Duration::from_secs(180);
     let patience =

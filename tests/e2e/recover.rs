@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 const POLICY: &str = "apiVersion: v1\nkind: ConfigMap\n\
     metadata: {namespace: openshift-config, name: certificates}\ndata: {leaf: 6m, renew-before: 1m, kubelet: 4m}\n";
 
-pub fn recovered(lab: &Lab) -> Result<()> {
+pub(crate) fn recovered(lab: &Lab) -> Result<()> {
     let policy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("short-lives.yaml");
     std::fs::write(&policy, POLICY)?;
     finish(start(lab, &["--manifest", &policy.display().to_string()])?)?;

@@ -13,14 +13,14 @@ const LOST: [&str; 2] = ["master-0", "master-1"];
 const WHOLE_AGAIN: Duration = Duration::from_secs(900);
 const API_AGAIN: Duration = Duration::from_secs(300);
 
-pub fn grown(lab: &Lab) -> Result<()> {
+pub(crate) fn grown(lab: &Lab) -> Result<()> {
     finish(start(lab, &[])?)?;
     let patience =
         ["-n", "openshift-config", "create", "configmap", "bring-up", "--from-literal=patience-minutes=1"];
     run(&mut lab.kubectl(&patience)).map(drop)
 }
 
-pub fn two_masters_lost(lab: &Lab) -> Result<()> {
+pub(crate) fn two_masters_lost(lab: &Lab) -> Result<()> {
     let refused = output(lab.lab(&["exec", ALIVE, "--"]).args(["seedling", "etcd", "restore", "--yes"]))?;
     let said = text(&refused.stderr);
     ensure!(!refused.status.success() && said.contains("still answers"), "beside a majority: {said}");
@@ -45,7 +45,7 @@ pub fn two_masters_lost(lab: &Lab) -> Result<()> {
     three_voters(lab)
 }
 
-pub fn back_to_a_backup(lab: &Lab) -> Result<()> {
+pub(crate) fn back_to_a_backup(lab: &Lab) -> Result<()> {
     write(lab, "before-the-backup")?;
     let made: Value = serde_json::from_str(&lab.exec(ALIVE, &["seedling", "etcd", "backup", "-o", "json"])?)?;
     let path = made["path"].as_str().context("no path was said")?;

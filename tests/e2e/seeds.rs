@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const NODE: &str = "bootstrap";
 
-pub fn on_bootstrap(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn on_bootstrap(suite: &mut Suite, lab: &Lab) {
     let up = suite.check("healthz_answers_on_the_bootstrap_node", || {
         wait("healthz on localhost:6443", Duration::from_secs(120), || {
             let said = lab.exec(NODE, &["curl", "-sk", "https://localhost:6443/healthz"])?;
@@ -74,7 +74,7 @@ pub fn on_bootstrap(suite: &mut Suite, lab: &Lab) {
     });
 }
 
-pub fn on_master(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn on_master(suite: &mut Suite, lab: &Lab) {
     suite.check("the_kubelet_journal_is_there", || {
         let journal = lab.shell("master-0", "journalctl -b -u kubelet --no-pager | wc -l")?;
         ensure!(journal.trim().parse::<usize>()? > 10, "{journal} lines");

@@ -13,14 +13,14 @@ const MASTERS: [&str; 3] = ["master-0", "master-1", "master-2"];
 const NS: &str = "openshift-machine-config-operator";
 
 /// While the machines boot: what a process was started with anybody on the machine can read.
-pub fn while_booting(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn while_booting(suite: &mut Suite, lab: &Lab) {
     suite.check("no_process_was_given_a_token_to_start_with", || {
         wait("the pointer configs", Duration::from_secs(60), || tokens(lab).map(Some))?;
         no_process_has(lab)
     });
 }
 
-pub fn checks(suite: &mut Suite, lab: &Lab) {
+pub(crate) fn checks(suite: &mut Suite, lab: &Lab) {
     suite.check("tokens_are_in_no_log_record_journal_or_process", || {
         no_process_has(lab)?;
         nowhere_else(lab)

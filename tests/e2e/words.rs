@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use seedling_e2e::{output, seedling, text};
 use std::path::PathBuf;
 
-pub fn checks(suite: &mut Suite) {
+pub(crate) fn checks(suite: &mut Suite) {
     suite.check("a_bad_install_config_is_refused_whole", bad_install_config);
     suite.check("a_bad_hosts_file_is_refused_whole", bad_hosts);
     suite.check("wrong_usage_exits_2", || {

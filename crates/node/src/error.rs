@@ -2,6 +2,7 @@
 
 use seedling_cluster::{ClusterError, chain, inventory::InventoryError, wal::BadLog};
 use seedling_components::ClusterConfigError;
+use seedling_operators::OperatorError;
 use seedling_pki::PkiError;
 use seedling_steps::{Unmet, write_atomic};
 use seedling_types::paths;
@@ -63,9 +64,6 @@ pub enum Error {
     /// A request to a server, which names the URL.
     #[error("{}", chain(.0))]
     Http(reqwest::Error),
-    /// What the operators would have done.
-    #[error("{}", chain(&**.0))]
-    Operators(Cause),
     #[error(transparent)]
     Config(#[from] ClusterConfigError),
     #[error(transparent)]
@@ -74,6 +72,9 @@ pub enum Error {
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Log(#[from] BadLog),
+    /// What the operators would have done.
+    #[error(transparent)]
+    Operators(#[from] OperatorError),
     #[error(transparent)]
     Pki(#[from] PkiError),
     #[error(transparent)]
@@ -112,11 +113,6 @@ pub(crate) fn cannot<E: Into<io::Error>>(verb: &str, what: impl AsRef<Path>) -> 
 /// For `map_err`: what was read from this file is not as it should be.
 pub(crate) fn in_file<E: Into<Cause>>(file: impl Display) -> impl FnOnce(E) -> Error {
     move |error| Error::Format { file: file.to_string(), error: error.into() }
-}
-
-/// For `map_err`: whatever the operators' functions return.
-pub(crate) fn of_operators(error: impl Into<Cause>) -> Error {
-    Error::Operators(error.into())
 }
 
 /// For root only, whole or not at all.

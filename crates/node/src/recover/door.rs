@@ -6,7 +6,7 @@
 
 use super::node::{Answer, PATH, Question};
 use super::run;
-use crate::error::{cannot, ensure, of_operators};
+use crate::error::{cannot, ensure};
 use crate::{Error, Result};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
@@ -111,7 +111,7 @@ impl Door {
             return Err(Error::Seen(format!("{node} is no machine of this cluster any more")));
         };
         ensure!(from == Some(host.address.into()), "{node} is at {}", host.address);
-        let certificate = self.signer.issue(&node, &asked.request, now).map_err(of_operators)?;
+        let certificate = self.signer.issue(&node, &asked.request, now)?;
         Ok((node, certificate))
     }
 }

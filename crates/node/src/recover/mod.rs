@@ -12,7 +12,7 @@
 mod door;
 pub mod node;
 
-use crate::error::{cannot, of_operators};
+use crate::error::cannot;
 use crate::installer::{InstallerArgs, install};
 use crate::{Error, Result};
 use kube::Client;
@@ -53,10 +53,9 @@ pub async fn recover(
     };
 
     let told = |signer: &str| say(&format!("signer {signer} had ended; there is a new one"));
-    replace_ended_signers(&whenever, told).await.map_err(of_operators)?;
+    replace_ended_signers(&whenever, told).await?;
     for operand in &OPERANDS {
-        let names = &operand.names;
-        let made = operand.make_revision(&whenever).await.map_err(of_operators)?;
+        let (names, made) = (&operand.names, operand.make_revision(&whenever).await?);
         let args = InstallerArgs {
             namespace: names.namespace.into(),
             pod: names.pod_configmap.into(),
@@ -84,7 +83,7 @@ pub async fn recover(
     until_it_answers(&strict, &serves).await?;
     say("the API is served with a certificate that is good");
 
-    let (signer, serving) = KubeletSigner::load(&strict).await.map_err(of_operators)?;
+    let (signer, serving) = KubeletSigner::load(&strict).await?;
     let door = door::open(signer.clone(), serving, inventory.clone()).await?;
     let others = Condition::new(
         "the other nodes to be Ready",
@@ -164,8 +163,7 @@ fn missing(nodes: &[Node], this: &str, before: &Heartbeats, now: &Heartbeats) ->
 async fn renew_own(signer: &KubeletSigner, node: &str, root: &Path) -> Result<()> {
     let Some(old) = node::ended(root)? else { return Ok(()) };
     let (request, _) = node_request(node, node::key_of(&old)?)?;
-    let issued = signer.issue(node, &request, OffsetDateTime::now_utc()).map_err(of_operators)?;
-    node::keep(root, &issued, &old)?;
+    node::keep(root, &signer.issue(node, &request, OffsetDateTime::now_utc())?, &old)?;
     run("systemctl", &["restart", "kubelet.service"]).await.map(drop)
 }
 
