@@ -4,7 +4,7 @@ use seedling_cluster::{ClusterError, chain, inventory::InventoryError, wal::BadL
 use seedling_components::ClusterConfigError;
 use seedling_operators::OperatorError;
 use seedling_pki::PkiError;
-use seedling_steps::{Unmet, write_atomic};
+use seedling_steps::{Unmet, if_there, write_atomic};
 use seedling_types::paths;
 use seedling_types::template::TemplateError;
 use std::env::VarError;
@@ -124,12 +124,9 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot("read", path))
 }
 
-/// None: there is no such file. One that cannot be read is an error: nothing is made anew in its place.
+/// See [`if_there`].
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>> {
-    match std::fs::read_to_string(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(cannot("read", path)),
-    }
+    if_there(std::fs::read_to_string(path)).map_err(cannot("read", path))
 }
 
 /// Unless it holds, the function ends with what was seen.

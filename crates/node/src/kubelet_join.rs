@@ -17,7 +17,7 @@ use seedling_api::{ByteString, CertificateSigningRequest, Meta, named};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, follow};
 use seedling_pki::{KeyAlgorithm, new_key, node_request, not_after};
-use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_steps::{Condition, Journal, Probe, if_there, wait_for};
 use seedling_types::csr::{CLIENT_SIGNER, REFUSED};
 use seedling_types::paths;
 use std::path::{Path, PathBuf};
@@ -104,11 +104,8 @@ fn certificate(root: &Path, now: OffsetDateTime) -> Certificate {
 
 /// It would let whoever reads this disk ask for other machines' certificates. The node runs, so what fails here is tried at the next start.
 fn forget(bootstrap: &Path) {
-    match std::fs::remove_file(bootstrap) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!("{} stays: {e}", bootstrap.display());
-        }
-        _ => {}
+    if let Err(e) = if_there(std::fs::remove_file(bootstrap)) {
+        tracing::warn!("{} stays: {e}", bootstrap.display());
     }
 }
 
@@ -130,10 +127,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
         },
     )
     .on(node);
-    let asked = wait_for(&taken, RETRY, async || match create_if_missing(&client, &request).await {
-        Ok(_) => Probe::Met(()),
-        Err(e) => Probe::Unmet(e.to_string()),
-    });
+    let asked = wait_for(&taken, RETRY, async || create_if_missing(&client, &request).await.into());
     journal.step("request", asked).await?;
 
     let name = request.name();

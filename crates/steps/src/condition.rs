@@ -1,6 +1,7 @@
 //! Every wait has a name, and gives up only when nothing moves.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -45,6 +46,13 @@ pub enum Probe<T> {
         node: String,
         seen: String,
     },
+}
+
+/// Where whatever succeeds is what was waited for.
+impl<T, E: Display> From<Result<T, E>> for Probe<T> {
+    fn from(result: Result<T, E>) -> Self {
+        result.map_or_else(|e| Self::Unmet(e.to_string()), Self::Met)
+    }
 }
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

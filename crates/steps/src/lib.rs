@@ -11,7 +11,7 @@ mod record;
 mod stage;
 
 pub use aside::move_aside;
-pub use atomic::{sweep, write_atomic, write_atomic_if_changed};
+pub use atomic::{if_there, sweep, sync_directory, write_atomic, write_atomic_if_changed};
 pub use condition::{
     Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
 };

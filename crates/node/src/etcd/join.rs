@@ -8,7 +8,7 @@ use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
 use seedling_cluster::recovery::{Answer, was_given_up, was_removed};
 use seedling_cluster::wal;
 use seedling_components::{Place, etcd, pod::to_yaml};
-use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for};
+use seedling_steps::{Condition, Journal, Probe, if_there, move_aside, wait_for};
 use seedling_types::{paths, ports};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -137,7 +137,7 @@ impl Data {
     }
     /// Other data is about to take the place of what was there.
     pub(super) fn changes_owner(&self, id: u64) -> Result<()> {
-        gone(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
+        if_there(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
         self.belongs_to(id)
     }
     /// Killed on the way, it is called again: the id goes last.
@@ -148,24 +148,20 @@ impl Data {
     /// Without a log it never agreed to anything, and is not worth the place of data that did.
     fn remove_unfinished(&self) -> Result<()> {
         ensure!(!self.is_there(), "there is a log");
-        gone(std::fs::remove_dir_all(self.0.join("member"))).map_err(cannot("remove", "unfinished data"))?;
+        let removed = if_there(std::fs::remove_dir_all(self.0.join("member")));
+        removed.map_err(cannot("remove", "unfinished data"))?;
         self.forget_owner()
     }
     fn forget_owner(&self) -> Result<()> {
-        gone(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
-        gone(std::fs::remove_file(self.id_file())).map_err(cannot("forget", "whose data it was"))
+        if_there(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
+        if_there(std::fs::remove_file(self.id_file()))
+            .map(drop)
+            .map_err(cannot("forget", "whose data it was"))
     }
 }
 
 fn ids(text: &str) -> BTreeSet<u64> {
     text.split_whitespace().filter_map(|id| u64::from_str_radix(id, 16).ok()).collect()
-}
-
-fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
-    match removed {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
 }
 
 /// Every other member's list that a majority agrees on. Who does not answer may be starting, or cut off.

@@ -106,11 +106,8 @@ pub async fn recover(
 }
 
 async fn until_it_answers(api: &Client, condition: &Condition) -> Result<()> {
-    let asked = wait_for(condition, POLL, async || match api.apiserver_version().await {
-        Ok(_) => Probe::Met(()),
-        Err(e) => Probe::Unmet(e.to_string()),
-    });
-    Ok(asked.await?)
+    wait_for(condition, POLL, async || api.apiserver_version().await.into()).await?;
+    Ok(())
 }
 
 /// A kubelet that has not heard from the API ends no pod, also none whose manifest has changed: it might not know all that it should run. So

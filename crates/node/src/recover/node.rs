@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::Kubeconfig;
 use seedling_pki::{node_request, not_after};
-use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_steps::{Condition, Journal, wait_for};
 use seedling_types::{paths, ports};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -63,10 +63,7 @@ async fn ask_until_answered(root: &Path, old: &str) -> Result<()> {
         PATIENCE,
         "seedling certs recover, on one master",
     );
-    let answered = wait_for(&condition, ASK_AGAIN, async || match put(&http, &url, &question).await {
-        Ok(answer) => Probe::Met(answer),
-        Err(e) => Probe::Unmet(e.to_string()),
-    });
+    let answered = wait_for(&condition, ASK_AGAIN, async || put(&http, &url, &question).await.into());
     keep(root, &answered.await?.certificate, old)
 }
 

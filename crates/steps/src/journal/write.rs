@@ -1,6 +1,7 @@
 //! Writers of the journal: any number, each line whole and on the disk before the step goes on.
 
 use super::{Event, Line, fold, lines};
+use crate::{if_there, sync_directory};
 use seedling_types::paths;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -32,11 +33,7 @@ impl Journal {
 
     /// Everybody's lines. A journal that is not there yet is empty.
     pub fn read(&self) -> io::Result<Vec<Line>> {
-        match std::fs::read(&self.path) {
-            Ok(bytes) => Ok(lines(&bytes)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(e),
-        }
+        Ok(lines(&if_there(std::fs::read(&self.path))?.unwrap_or_default()))
     }
 
     /// For those who wait for another: what it is at. A step that is tried again and again is always the same.
@@ -94,7 +91,7 @@ impl Journal {
         let dir = self.path.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(dir)?;
         let file = open()?;
-        File::open(dir)?.sync_all()?;
+        sync_directory(dir)?;
         Ok(file)
     }
 
@@ -107,11 +104,7 @@ impl Journal {
     ) -> Result<T, E> {
         self.tell(Line::now(&self.who, Some(step), Event::Begin));
         let worked = work.await;
-        let mut line = Line::now(&self.who, Some(step), Event::End);
-        if let Err(e) = &worked {
-            line = Line { event: Event::Failed, note: Some(format!("{e:#}")), ..line };
-        }
-        self.tell(line);
+        self.tell_end(Some(step), &worked);
         worked
     }
 
@@ -125,11 +118,15 @@ impl Journal {
 
     /// The service ended; one that becomes another program says so before.
     pub fn finished<T, E: Display>(&self, worked: &Result<T, E>) {
-        let mut line = Line::now(&self.who, None, Event::End);
-        if let Err(e) = worked {
-            line = Line { event: Event::Failed, note: Some(format!("{e:#}")), ..line };
-        }
-        self.tell(line);
+        self.tell_end(None, worked);
+    }
+
+    fn tell_end<T, E: Display>(&self, step: Option<&str>, worked: &Result<T, E>) {
+        let line = Line::now(&self.who, step, Event::End);
+        self.tell(match worked {
+            Ok(_) => line,
+            Err(e) => Line { event: Event::Failed, note: Some(format!("{e:#}")), ..line },
+        });
     }
 
     fn tell(&self, line: Line) {

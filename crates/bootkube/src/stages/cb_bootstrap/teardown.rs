@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::Api;
 use seedling_api::Lease;
 use seedling_cluster::{ClusterError, get};
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_steps::{Condition, Probe, if_there, wait_for};
 use seedling_types::paths;
 use std::time::Duration;
 
@@ -17,10 +17,7 @@ pub(super) async fn run(c: &Context) -> Result<()> {
     c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
     c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;
     let secrets = c.path(paths::BOOTSTRAP_SECRETS);
-    match std::fs::remove_dir_all(&secrets) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", secrets)(e)),
-        _ => Ok(()),
-    }
+    if_there(std::fs::remove_dir_all(&secrets)).map(drop).map_err(cannot("remove", secrets))
 }
 
 async fn stop_clients(c: &Context) -> Result<()> {

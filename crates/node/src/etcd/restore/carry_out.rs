@@ -7,7 +7,7 @@
 //!
 //! Until the new data has been started once, nothing of what was there is touched.
 
-use super::order::{Order, Site, Step, next, remove, sync};
+use super::order::{Order, Site, Step, next, remove};
 use crate::error::{cannot, write};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use seedling_cluster::etcd::GIVEN_UP;
 use seedling_cluster::wal;
 use seedling_steps::journal::{Event, Line};
-use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_steps::{Condition, Journal, sync_directory, wait_for};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,15 +88,15 @@ impl Member {
             Step::Make => self.make(order).await,
             Step::Tell => self.tell(order).await,
             Step::MoveAside => {
-                let moved = std::fs::rename(site.member(), site.before(order)).and_then(|()| sync(&site.0));
-                moved.map_err(cannot("move aside", site.member()))
+                let moved = std::fs::rename(site.member(), site.before(order));
+                moved.and_then(|()| sync_directory(&site.0)).map_err(cannot("move aside", site.member()))
             }
             Step::PutInPlace => {
                 let new = site.made().join("member");
                 let id = wal::read_owner(&new.join("wal"))?.member;
                 super::super::join::Data(site.0.clone()).changes_owner(id)?;
-                let moved = std::fs::rename(new, site.member()).and_then(|()| sync(&site.made()));
-                moved.and_then(|()| sync(&site.0)).map_err(cannot("put in place", site.member()))
+                let moved = std::fs::rename(new, site.member()).and_then(|()| sync_directory(&site.made()));
+                moved.and_then(|()| sync_directory(&site.0)).map_err(cannot("put in place", site.member()))
             }
             Step::Finish => site.finish(order),
         }
@@ -130,8 +130,8 @@ impl Member {
         etcdutl.args(["--bump-revision", BUMP, "--mark-compacted"]);
         succeeded(&program, etcdutl).await?;
         nix::unistd::sync();
-        let made = std::fs::rename(&partial, self.site.made()).and_then(|()| sync(&self.site.scratch()));
-        made.map_err(cannot("rename", partial))
+        let made = std::fs::rename(&partial, self.site.made());
+        made.and_then(|()| sync_directory(&self.site.scratch())).map_err(cannot("rename", partial))
     }
 
     /// Its first start: whether it can be started at all is known before anything is moved.
@@ -162,10 +162,7 @@ impl Member {
         )
         .on(&self.name);
         let leads = wait_for(&condition, Duration::from_millis(200), async || {
-            match self.ask(&["get", GIVEN_UP]).await {
-                Ok(()) => Probe::Met(()),
-                Err(e) => Probe::Unmet(e.to_string()),
-            }
+            self.ask(&["get", GIVEN_UP]).await.into()
         });
         tokio::select! {
             ended = etcd.wait() => {

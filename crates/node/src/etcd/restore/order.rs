@@ -13,10 +13,10 @@
 use crate::Result;
 use crate::error::{cannot, ensure, in_file, read_if_there, write};
 use seedling_cluster::recovery::Tail;
+use seedling_steps::{if_there, sync_directory};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,13 +140,13 @@ impl Site {
 
     /// Before anything of the data was touched.
     pub fn withdraw(&self) -> Result<()> {
-        let removed = fs::remove_file(self.order_file()).and_then(|()| sync(&self.scratch()));
+        let removed = fs::remove_file(self.order_file()).and_then(|()| sync_directory(&self.scratch()));
         removed.map_err(cannot("remove", self.order_file()))?;
         remove(&self.scratch())
     }
 
     pub fn finish(&self, order: &Order) -> Result<()> {
-        let kept = fs::rename(self.order_file(), self.over(&order.id)).and_then(|()| sync(&self.0));
+        let kept = fs::rename(self.order_file(), self.over(&order.id)).and_then(|()| sync_directory(&self.0));
         kept.map_err(cannot("rename", self.order_file()))?;
         remove(&self.scratch())
     }
@@ -164,15 +164,8 @@ impl Site {
     }
 }
 
-pub(super) fn sync(dir: &Path) -> io::Result<()> {
-    fs::File::open(dir)?.sync_all()
-}
-
 pub(super) fn remove(dir: &Path) -> Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(cannot("remove", dir)(e)),
-        _ => Ok(()),
-    }
+    if_there(fs::remove_dir_all(dir)).map(drop).map_err(cannot("remove", dir))
 }
 
 #[cfg(test)]
