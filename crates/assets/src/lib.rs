@@ -32,7 +32,7 @@ mod store;
 mod yaml;
 
 pub use create::{create, create_on, platform, recover, refresh, refuse_cluster};
-pub use error::CreateError;
+pub use error::{CreateError, Result};
 pub use graph::dot;
 pub use inspect::{Listed, certificates, in_kubeconfig};
 pub use kubeconfig::lab_kubeconfig;

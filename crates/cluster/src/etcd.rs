@@ -1,6 +1,6 @@
 //! etcd's members: list, add as learner, promote, move the leader, remove.
 
-use crate::ClusterError;
+use crate::{ClusterError, Result};
 use etcd_client::{
     Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, MemberAddOptions,
     PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
@@ -45,7 +45,7 @@ pub struct Etcd {
 
 impl Etcd {
     /// `endpoints` like `https://192.168.100.10:2379`; more than one is balanced over.
-    pub async fn connect(endpoints: &[String], tls: &EtcdTls) -> Result<Self, ClusterError> {
+    pub async fn connect(endpoints: &[String], tls: &EtcdTls) -> Result<Self> {
         let options = ConnectOptions::new()
             .with_tls(
                 TlsOptions::new()
@@ -62,7 +62,7 @@ impl Etcd {
     }
 
     /// As this member knows them: it may be cut off, and then nobody else has to agree.
-    pub async fn members(&mut self) -> Result<Vec<Member>, ClusterError> {
+    pub async fn members(&mut self) -> Result<Vec<Member>> {
         let response = self.client.member_list().await.map_err(|e| self.failed(e))?;
         Ok((response.members().iter())
             .map(|m| Member {
@@ -76,32 +76,32 @@ impl Etcd {
     }
 
     /// The list that a majority agrees on: a member that lags answers `members` from what it knows.
-    pub async fn agreed_members(&mut self) -> Result<Vec<Member>, ClusterError> {
+    pub async fn agreed_members(&mut self) -> Result<Vec<Member>> {
         // Answered only when everything agreed on before has arrived here; whether the key is there does not matter.
         self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
         self.members().await
     }
 
-    pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64, ClusterError> {
+    pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64> {
         let options = MemberAddOptions::new().with_is_learner();
         let added = self.client.member_add([peer_url], Some(options)).await.map_err(|e| self.failed(e))?;
         Ok(added.member().map(|m| m.id()).unwrap_or_default())
     }
 
-    pub async fn promote(&mut self, id: u64) -> Result<(), ClusterError> {
+    pub async fn promote(&mut self, id: u64) -> Result<()> {
         self.client.member_promote(id).await.map(drop).map_err(|e| self.failed(e))
     }
 
-    pub async fn remove(&mut self, id: u64) -> Result<(), ClusterError> {
+    pub async fn remove(&mut self, id: u64) -> Result<()> {
         self.client.member_remove(id).await.map(drop).map_err(|e| self.failed(e))
     }
 
     /// Only the leader answers this one: connect to it first.
-    pub async fn move_leader(&mut self, to: u64) -> Result<(), ClusterError> {
+    pub async fn move_leader(&mut self, to: u64) -> Result<()> {
         self.client.move_leader(to).await.map(drop).map_err(|e| self.failed(e))
     }
 
-    pub async fn status(&mut self) -> Result<Status, ClusterError> {
+    pub async fn status(&mut self) -> Result<Status> {
         let status = self.client.status().await.map_err(|e| self.failed(e))?;
         let header = status.header().map(|h| (h.member_id(), h.cluster_id())).unwrap_or_default();
         Ok(Status {
@@ -115,13 +115,7 @@ impl Etcd {
     }
 
     /// Puts `value` under `key`, if nothing is there or `over` is; otherwise tells what is. It goes by itself after `seconds`.
-    pub async fn claim(
-        &mut self,
-        key: &str,
-        value: &str,
-        over: Option<&str>,
-        seconds: i64,
-    ) -> Result<Claim, ClusterError> {
+    pub async fn claim(&mut self, key: &str, value: &str, over: Option<&str>, seconds: i64) -> Result<Claim> {
         let lease = self.client.lease_grant(seconds, None).await.map_err(|e| self.failed(e))?.id();
         let free = match over {
             None => Compare::create_revision(key, CompareOp::Equal, 0),
@@ -142,12 +136,12 @@ impl Etcd {
     }
 
     /// A member's data is gone, and its machine waits for a place on the list as another one. Said again and again; otherwise forgotten.
-    pub async fn say_lost(&mut self, id: u64, master: &str) -> Result<(), ClusterError> {
+    pub async fn say_lost(&mut self, id: u64, master: &str) -> Result<()> {
         self.claim(&format!("{LOST}{id:x}"), master, None, LOST_SECONDS).await.map(drop)
     }
 
     /// Members of whom that was said lately.
-    pub async fn said_lost(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
+    pub async fn said_lost(&mut self) -> Result<BTreeSet<u64>> {
         let options = GetOptions::new().with_prefix().with_keys_only();
         let found = self.client.get(LOST, Some(options)).await.map_err(|e| self.failed(e))?;
         let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(LOST));
@@ -155,7 +149,7 @@ impl Etcd {
     }
 
     /// Clusters that this one stands for since it was restored.
-    pub async fn given_up(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
+    pub async fn given_up(&mut self) -> Result<BTreeSet<u64>> {
         let options = GetOptions::new().with_prefix().with_keys_only();
         let found = self.client.get(GIVEN_UP, Some(options)).await.map_err(|e| self.failed(e))?;
         let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(GIVEN_UP));
@@ -163,13 +157,13 @@ impl Etcd {
     }
 
     /// The number of the last change.
-    pub async fn revision(&mut self) -> Result<i64, ClusterError> {
+    pub async fn revision(&mut self) -> Result<i64> {
         let found = self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
         Ok(found.header().map(|h| h.revision()).unwrap_or_default())
     }
 
     /// As far as this member knows: nobody else has to agree.
-    pub async fn known_revision(&mut self) -> Result<i64, ClusterError> {
+    pub async fn known_revision(&mut self) -> Result<i64> {
         let options = GetOptions::new().with_serializable();
         let found =
             self.client.get("seedling.dev/members", Some(options)).await.map_err(|e| self.failed(e))?;
@@ -181,7 +175,7 @@ impl Etcd {
         &mut self,
         mut room_for: impl FnMut(u64) -> std::io::Result<()>,
         mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<()> {
         let size = self.client.status().await.map_err(|e| self.failed(e))?.db_size();
         let stream = async {
             room_for(u64::try_from(size).unwrap_or_default())?;

@@ -33,6 +33,8 @@ pub use token::token_of;
 
 use thiserror::Error;
 
+pub type Result<T, E = ClusterError> = std::result::Result<T, E>;
+
 #[derive(Debug, Error)]
 pub enum ClusterError {
     #[error("cannot use the kubeconfig {path}: {source}")]

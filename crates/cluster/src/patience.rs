@@ -1,6 +1,6 @@
 //! How long a master may come no further before nobody waits for it any more.
 
-use crate::{Cache, ClusterError};
+use crate::{Cache, Result};
 use seedling_api::{ConfigMap, Files};
 use seedling_types::names::NS_CONFIG;
 use std::time::Duration;
@@ -10,7 +10,7 @@ const CONFIGMAP: &str = "bring-up";
 const KEY: &str = "patience-minutes";
 pub const DEFAULT: Duration = Duration::from_secs(5 * 60);
 
-pub async fn read(cache: &Cache) -> Result<Duration, ClusterError> {
+pub async fn read(cache: &Cache) -> Result<Duration> {
     let map = cache.get::<ConfigMap>(Some(NS_CONFIG), CONFIGMAP).await?;
     Ok(parse(map.as_ref().and_then(|map| map.file(KEY))))
 }

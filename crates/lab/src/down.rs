@@ -1,7 +1,7 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
 use crate::store::{Labs, machine};
-use crate::{LabError, all, at, helper, processes, sysctls};
+use crate::{Result, all, at, helper, processes, sysctls};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
 use seedling_machines::network::Network;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 /// Returns whether there was anything to remove.
-pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<bool, LabError> {
+pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<bool> {
     let lock = labs.lock(name, progress).await?;
     let dir = labs.dir(name);
     let existed = dir.exists();
@@ -25,7 +25,7 @@ pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<boo
     Ok(existed)
 }
 
-async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), LabError> {
+async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<()> {
     let dir = labs.dir(name);
     let network = Network::of_lab(name);
     // A runc whose `up` was killed would go on to start a machine that is removed here.
@@ -41,7 +41,7 @@ async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), L
     Ok(())
 }
 
-async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {
+async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<()> {
     machine.remove().await?;
     progress(&format!("{} is gone", machine.name));
     Ok(())

@@ -2,7 +2,7 @@
 //! (`helper keep`) starts it again when it dies.
 
 use crate::processes::{self, Process};
-use crate::{Lab, LabError, at};
+use crate::{Lab, LabError, Result, at};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
@@ -31,7 +31,7 @@ const KEEPER: &str = "keep";
 const LONG_LOG: u64 = 16 << 20;
 
 /// Starts it unless it runs, and waits until it listens. Returns where the API is reached from outside.
-pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
+pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr> {
     let config = lab.helper_config();
     let runs = || !find(&config).is_empty() || !processes::find(&arguments(KEEPER, &config)).is_empty();
     let running = runs();
@@ -62,7 +62,7 @@ pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabE
     .await?
 }
 
-fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
+fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child)> {
     let spec = &lab.record.spec;
     let port = lab.record.api.map_or(spec.api_port, |before| before.port());
     let listen = |port| {
@@ -115,7 +115,7 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
 
 /// Who signed the certificates of the cluster's servers, for health checks: the admin's kubeconfig has the API servers' authorities, a
 /// machine's pointer the machine-config server's. Without both, checks believe anybody.
-fn server_ca(lab: &Lab) -> Result<Option<PathBuf>, LabError> {
+fn server_ca(lab: &Lab) -> Result<Option<PathBuf>> {
     let assets = &lab.record.spec.assets;
     let read = |name: &str| fs::read_to_string(assets.join(name)).unwrap_or_default();
     let Some(bundle) = authorities(&read("auth/kubeconfig"), &read("master.ign")) else { return Ok(None) };
@@ -136,7 +136,7 @@ fn authorities(kubeconfig: &str, pointer: &str) -> Option<String> {
 }
 
 /// Asks it to end, and insists. First whoever would start it again, which hands on the wish.
-pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
+pub(crate) async fn stop(config: &Path) -> Result<()> {
     for arguments in commands(config) {
         if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
             processes::end(&arguments, Signal::SIGKILL).await?;
@@ -168,7 +168,7 @@ fn last_words(log: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) fn remove_if_there(path: &Path) -> Result<(), LabError> {
+pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(path, Err(e)),
         _ => Ok(()),

@@ -4,7 +4,7 @@
 //! fs.inotify.max_user_instances, which all nodes share.
 
 use crate::store::lock;
-use crate::{LabError, at};
+use crate::{LabError, Result, at};
 use seedling_steps::write_atomic;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +26,12 @@ struct Memory {
     labs: BTreeSet<PathBuf>,
 }
 
-pub(crate) async fn take_over(lab: &Path) -> Result<(), LabError> {
+pub(crate) async fn take_over(lab: &Path) -> Result<()> {
     let _lock = lock(&Path::new(MEMORY).with_extension("lock"), || {}).await?;
     take(Path::new(MEMORY), Path::new(PROC_SYS), lab)
 }
 
-pub(crate) async fn put_back(lab: &Path) -> Result<(), LabError> {
+pub(crate) async fn put_back(lab: &Path) -> Result<()> {
     let lock = lock(&Path::new(MEMORY).with_extension("lock"), || {}).await?;
     give_back(Path::new(MEMORY), Path::new(PROC_SYS), lab)?;
     lock.remove()?;
@@ -41,7 +41,7 @@ pub(crate) async fn put_back(lab: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError> {
+fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<()> {
     let mut memory = load(memory_file)?;
     if memory.labs.is_empty() {
         for name in REMEMBERED {
@@ -56,7 +56,7 @@ fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError>
     if now < INOTIFY.1 { at(&path, fs::write(&path, INOTIFY.1.to_string())) } else { Ok(()) }
 }
 
-fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError> {
+fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<()> {
     let mut memory = load(memory_file)?;
     memory.labs.remove(lab);
     if !memory.labs.is_empty() {
@@ -70,7 +70,7 @@ fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabE
 }
 
 /// The file, and what a process that was killed while it wrote one has left beside it.
-fn forget(memory_file: &Path) -> Result<(), LabError> {
+fn forget(memory_file: &Path) -> Result<()> {
     let (Some(dir), Some(name)) = (memory_file.parent(), memory_file.file_name()) else { return Ok(()) };
     for entry in at(dir, fs::read_dir(dir))? {
         let path = at(dir, entry)?.path();
@@ -82,7 +82,7 @@ fn forget(memory_file: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn load(path: &Path) -> Result<Memory, LabError> {
+fn load(path: &Path) -> Result<Memory> {
     match fs::read(path) {
         Ok(json) => serde_json::from_slice(&json)
             .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() }),
@@ -91,7 +91,7 @@ fn load(path: &Path) -> Result<Memory, LabError> {
     }
 }
 
-fn save(path: &Path, memory: &Memory) -> Result<(), LabError> {
+fn save(path: &Path, memory: &Memory) -> Result<()> {
     let json = serde_json::to_vec_pretty(memory)
         .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })?;
     at(path, write_atomic(path, json, 0o644))

@@ -1,7 +1,7 @@
 //! Control groups of a lab: `/seedling/<lab>/<node>`, on version 1 (one tree a controller), hybrid, and version 2 (one tree).
 
 use crate::confine;
-use crate::run::{MachineError, at};
+use crate::run::{Result, at};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn trees_below(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Holds all nodes of a lab to the devices that they need. Version 2 has no group files for it: there runc's program does it, node by node.
-pub fn hold_devices(lab: &str) -> Result<(), MachineError> {
+pub fn hold_devices(lab: &str) -> Result<()> {
     let tree = Path::new(ROOT).join("devices");
     if is_version_2(Path::new(ROOT)) || !tree.join("devices.list").exists() {
         return Ok(());
@@ -114,7 +114,7 @@ fn usage_below(root: &Path, path: &str) -> Usage {
 
 /// Lets all that runs in a node's groups write to a disk at most so often a second; `None` ends that. Groups that are made
 /// later are not held to it.
-pub fn limit_writes(path: &str, device: &str, a_second: Option<u32>) -> Result<(), MachineError> {
+pub fn limit_writes(path: &str, device: &str, a_second: Option<u32>) -> Result<()> {
     let (tree, file, limit) = match is_version_2(Path::new(ROOT)) {
         true => ("", "io.max", a_second.map_or("wiops=max".into(), |n| format!("wiops={n}"))),
         // 0 is no limit there.
@@ -138,7 +138,7 @@ fn groups_below(group: &Path) -> Vec<PathBuf> {
 
 /// Removes the node's groups with all below, in every tree. What still runs in them is killed: nothing but the machine ever
 /// does, and a runc that was killed at the wrong moment may have left a part of it.
-pub async fn remove(path: &str) -> Result<(), MachineError> {
+pub async fn remove(path: &str) -> Result<()> {
     let deadline = Instant::now() + EMPTY_WITHIN;
     for group in trees().iter().map(|t| t.join(path.trim_start_matches('/'))) {
         while let Err(error) = remove_group(&group) {

@@ -3,7 +3,7 @@
 //! Root on a node has CAP_SYS_ADMIN without a user namespace, since the kubelet and containerd need it: who means harm still finds a way
 //! out, and docs/security.md says so. What is closed here is what is tried first, and what happens by accident.
 
-use crate::run::{MachineError, at};
+use crate::run::{Result, at};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::Path;
@@ -75,7 +75,7 @@ fn device_lines() -> impl Iterator<Item = String> {
 
 /// On version 1 a node could lift what holds for its own group, whose files it sees: so its lab's group is held to the same, and no group
 /// can be given more than the one above. Before the lab's first machine; afterwards it changes nothing.
-pub(crate) fn hold_devices(lab_group: &Path) -> Result<(), MachineError> {
+pub(crate) fn hold_devices(lab_group: &Path) -> Result<()> {
     at(lab_group, fs::create_dir_all(lab_group))?;
     // Machines are switched on side by side, and between the two writes none may be.
     let group = at(lab_group, File::open(lab_group))?;

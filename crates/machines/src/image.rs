@@ -3,7 +3,7 @@
 //! In: `node/` of the source tree, built into this binary. Out: a directory named after the hash of those inputs, so a
 //! changed package list makes a new image and an unchanged one is made once.
 
-use crate::run::{MachineError, Progress, at, run};
+use crate::run::{MachineError, Progress, Result, at, run};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -90,7 +90,7 @@ pub fn path(cache: &Path) -> PathBuf {
 }
 
 /// Makes the image unless it is there. Safe to call from several processes at once, and after one that was killed.
-pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf, MachineError> {
+pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf> {
     let images = cache.join("node-image");
     let image = path(cache);
     if image.exists() {
@@ -130,7 +130,7 @@ fn hash_of(input: String) -> String {
     Sha256::digest(input).iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
-async fn lock(path: &Path, progress: Progress<'_>) -> Result<File, MachineError> {
+async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
     let file = at(path, OpenOptions::new().create(true).truncate(false).write(true).open(path))?;
     if file.try_lock().is_ok() {
         return Ok(file);
@@ -143,12 +143,7 @@ async fn lock(path: &Path, progress: Progress<'_>) -> Result<File, MachineError>
 
 /// Packages stay in `debs/`: a run that was cut short downloads only what is missing. debootstrap holds the lock with us (as
 /// its stdin, which it never reads): should we be killed, nobody builds in the same place while it goes on.
-async fn debootstrap(
-    images: &Path,
-    target: &Path,
-    lock: &File,
-    progress: Progress<'_>,
-) -> Result<(), MachineError> {
+async fn debootstrap(images: &Path, target: &Path, lock: &File, progress: Progress<'_>) -> Result<()> {
     let debs = images.join("debs");
     at(&debs, fs::create_dir_all(&debs))?;
     progress(&format!("making the node image: Debian {SUITE} by debootstrap (a minute or two, once)"));
@@ -207,7 +202,7 @@ fn phase_of(line: &str) -> &'static str {
 }
 
 /// The same packages give the same files, whenever and wherever they were installed.
-fn normalise(root: &Path) -> Result<(), MachineError> {
+fn normalise(root: &Path) -> Result<()> {
     for folder in EMPTIED.iter().map(|path| root.join(path)).filter(|path| path.is_dir()) {
         for entry in at(&folder, fs::read_dir(&folder))? {
             remove_tree(&at(&folder, entry)?.path())?;
@@ -232,7 +227,7 @@ fn undated(line: &str) -> String {
     fields.join(":")
 }
 
-fn furnish(root: &Path) -> Result<(), MachineError> {
+fn furnish(root: &Path) -> Result<()> {
     normalise(root)?;
     for path in DIRECTORIES {
         let path = root.join(path);
@@ -260,7 +255,7 @@ fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Removes a file, a link or a whole directory; it may be missing.
-pub(crate) fn remove_tree(path: &Path) -> Result<(), MachineError> {
+pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

@@ -16,4 +16,4 @@ mod run;
 
 pub use container::{Inspection, Machine, Power};
 pub use disk::Disk;
-pub use run::{MachineError, Progress};
+pub use run::{MachineError, Progress, Result};

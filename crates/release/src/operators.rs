@@ -1,7 +1,7 @@
 //! The operators of the payload, one row each. A row and the templates in `release/templates` become the operator's Namespaces,
 //! ServiceAccount, Deployment and ClusterOperator. What it may do is written by hand: its roles are in `release/manifests`.
 
-use crate::error::ReleaseError;
+use crate::error::Result;
 use crate::manifests::{VERSION, bad};
 use seedling_types::names::{NS_APPROVER, NS_CVO};
 use seedling_types::template::render;
@@ -157,7 +157,7 @@ pub(crate) const OPERATORS: &[Operator] = &[
 
 impl Operator {
     /// File name → object; its strings are still to be completed with images and versions.
-    pub(crate) fn manifests(&self) -> Result<Vec<(String, Value)>, ReleaseError> {
+    pub(crate) fn manifests(&self) -> Result<Vec<(String, Value)>> {
         let made = self.files.iter().map(|(end, template)| {
             let file = format!("{}_{end}.yaml", self.component);
             let text = render(template, |name| self.value(name)).map_err(|e| bad(&file, &e.to_string()))?;

@@ -1,6 +1,6 @@
 //! Downloads are retried where the other side may answer later: bursts give 429, mirrors 403 and 5xx for a while.
 
-use crate::{error::ReleaseError, progress::Progress};
+use crate::{Result, progress::Progress};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(4);
@@ -34,8 +34,8 @@ fn transient(message: &str) -> bool {
 pub(crate) fn retrying<T>(
     progress: &Progress,
     what: &str,
-    mut attempt: impl FnMut() -> Result<T, ReleaseError>,
-) -> Result<T, ReleaseError> {
+    mut attempt: impl FnMut() -> Result<T>,
+) -> Result<T> {
     let mut made = 0;
     loop {
         let error = match attempt() {

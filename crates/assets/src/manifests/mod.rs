@@ -16,7 +16,7 @@ use crate::graph::{Asset, Found, Id, Parents};
 use crate::identity::Identity;
 use crate::store::{Files, one};
 use crate::yaml::to_yaml;
-use crate::{CreateError, Message, certificates, identity, install_config, shape};
+use crate::{Message, Result, certificates, identity, install_config, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ipnet::IpNet;
 use seedling_pki::CertKey;
@@ -56,11 +56,11 @@ struct Inputs<'a> {
     version: &'a str,
 }
 
-fn files(folder: &str, objects: Vec<(String, Value)>) -> Result<Files, CreateError> {
+fn files(folder: &str, objects: Vec<(String, Value)>) -> Result<Files> {
     objects.into_iter().map(|(name, object)| Ok((format!("{folder}/{name}"), to_yaml(&object)?))).collect()
 }
 
-fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files, CreateError> {
+fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files> {
     let config = made.config()?;
     if config.masters_schedulable() {
         say.push(Message::warning(
@@ -85,7 +85,7 @@ fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files, CreateError> 
     files("manifests", objects.map(|(name, object)| (name.to_string(), object)).collect())
 }
 
-fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
+fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>> {
     let (config, domain) = (i.config, &i.config.domain);
     let cluster = |kind: &str, spec: Value, status: Value| {
         json!({
@@ -340,7 +340,7 @@ fn hostnames(config: &InstallConfig) -> String {
 }
 
 /// The install-config for people to read, without what is secret in it.
-fn cluster_config(config: &InstallConfig) -> Result<Value, CreateError> {
+fn cluster_config(config: &InstallConfig) -> Result<Value> {
     let mut shown = config.merged.clone();
     shown.pull_secret.clear();
     for host in shown.platform.baremetal.iter_mut().flat_map(|b| b.hosts.iter_mut().flatten()) {
@@ -402,7 +402,7 @@ fn with(mut object: Value, key: &str, value: String) -> Value {
     object
 }
 
-fn issued(pair: &CertKey) -> Result<Value, CreateError> {
+fn issued(pair: &CertKey) -> Result<Value> {
     let (from, until) = seedling_pki::validity(&pair.cert)?;
     let rfc3339 = |time: time::OffsetDateTime| time.format(&Rfc3339).unwrap_or_default();
     Ok(json!({

@@ -4,7 +4,7 @@
 //! network namespaces of the machines and the helper. A namespace that goes takes its table along.
 
 use super::Fault;
-use crate::{Lab, LabError, all};
+use crate::{Lab, LabError, Result, all};
 use futures::future::join_all;
 use seedling_machines::network::Network;
 use seedling_types::{Inventory, Role};
@@ -92,19 +92,14 @@ pub fn rules(loss: &Loss) -> String {
 }
 
 /// Of a machine of this lab.
-fn party(lab: &Lab, on: &str) -> Result<Party, LabError> {
+fn party(lab: &Lab, on: &str) -> Result<Party> {
     lab.machine(on)?;
     let host = lab.record.spec.inventory.by_name(on);
     let address = host.map_or(lab.record.spec.helper, |host| host.address);
     Ok(Party { node: Some(on.into()), address })
 }
 
-pub(super) async fn break_links(
-    lab: &Lab,
-    fault: Fault,
-    on: &str,
-    peer: Option<&str>,
-) -> Result<(), LabError> {
+pub(super) async fn break_links(lab: &Lab, fault: Fault, on: &str, peer: Option<&str>) -> Result<()> {
     let spec = &lab.record.spec;
     let peers = peers(peer, on, &spec.inventory, spec.helper).map_err(LabError::Strike)?;
     let losses = plan(fault, &party(lab, on)?, &peers);
@@ -115,7 +110,7 @@ pub(super) async fn break_links(
 }
 
 /// All links of a lab, whoever broke them.
-pub(super) async fn heal_links(lab: &Lab) -> Result<(), LabError> {
+pub(super) async fn heal_links(lab: &Lab) -> Result<()> {
     let network = Network::of_lab(lab.name());
     let nodes = lab.record.spec.inventory.hosts.iter().map(|host| Some(host.name.as_str()));
     let healed = nodes.chain([None]).map(async |node| Ok(network.load_rules(node, HEALED).await?));

@@ -2,7 +2,7 @@
 
 use super::round::BringUp;
 use super::{Case, Fault, HELPER, MASTERS, Selection, Step, Victim, cases, pairs, refusal, rounds};
-use crate::{LabError, default_inventory};
+use crate::{LabError, Result, default_inventory};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Wish {
     }
 
     /// The bring-ups, in their order.
-    pub fn plans(&self, steps: &[Step]) -> Result<Vec<Plan>, LabError> {
+    pub fn plans(&self, steps: &[Step]) -> Result<Vec<Plan>> {
         let of_rounds =
             |cases: &[Case]| rounds(cases, steps).into_iter().map(|round| self.plan(round, false));
         if !self.whole {
@@ -65,7 +65,7 @@ impl Wish {
         Ok(plans)
     }
 
-    fn chosen(&self, steps: &[Step]) -> Result<Vec<Case>, LabError> {
+    fn chosen(&self, steps: &[Step]) -> Result<Vec<Case>> {
         let inventory = default_inventory(self.masters);
         let machines: Vec<_> =
             inventory.bootstrap().into_iter().chain(inventory.masters()).map(|m| m.name.as_str()).collect();
@@ -95,7 +95,7 @@ impl Wish {
     }
 
     /// Of those victims that can be struck so.
-    fn able(&self, fault: Fault) -> Result<Selection, LabError> {
+    fn able(&self, fault: Fault) -> Result<Selection> {
         let chosen = &self.selection.victims;
         let victims = if chosen.is_empty() { Victim::ALL.into() } else { chosen.clone() };
         let (able, unable): (Vec<_>, Vec<_>) =

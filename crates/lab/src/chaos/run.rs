@@ -4,7 +4,7 @@ use super::plans::{Plan, Wish, without};
 use super::report::{begin, green, results, tally};
 use super::round::{BringUp, Round};
 use super::{Case, Step, missed_at_most};
-use crate::{LabError, Labs, probe};
+use crate::{LabError, Labs, Result, probe};
 use seedling_observe::Report;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ impl Run {
         resume: bool,
         steps: Vec<Step>,
         place: Place,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self> {
         let (before, seed_before) = match resume {
             true => green(&place.report)?,
             false => (Vec::new(), None),
@@ -63,7 +63,7 @@ impl Run {
         allowed_to_miss: Option<usize>,
         told: &dyn Fn(&str),
         interrupted: impl AsyncFn(),
-    ) -> Result<(Report, Option<String>), LabError> {
+    ) -> Result<(Report, Option<String>)> {
         let Self { seed, plans, steps, place, before, planned } = self;
         let name = &place.name;
         if place.labs.open(name).is_ok() {

@@ -3,7 +3,7 @@
 use super::links::{break_links, heal_links, is_of_links};
 use super::{Case, Fault, Victim};
 use crate::power::{self, Circuit};
-use crate::{Lab, LabError, Labs, Options};
+use crate::{Lab, LabError, Labs, Options, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_machines::bad_disk::Trouble;
@@ -53,13 +53,7 @@ pub type Killed = Mutex<BTreeSet<i32>>;
 
 /// Says what was done, and what the bring-up was at. When it returns, what was frozen runs again, what was off is on, and links are whole;
 /// also when it could be done only in part.
-pub async fn strike(
-    labs: &Labs,
-    lab: &Lab,
-    case: &Case,
-    lasts: Duration,
-    killed: &Killed,
-) -> Result<String, LabError> {
+pub async fn strike(labs: &Labs, lab: &Lab, case: &Case, lasts: Duration, killed: &Killed) -> Result<String> {
     let on = &case.on;
     let machine = || lab.machine(on);
     match (case.victim, case.fault) {
@@ -149,7 +143,7 @@ pub async fn strike(
     }
 }
 
-async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String, LabError> {
+async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String> {
     let filled = machine.fill_disk(disk, true).await;
     for_a_while(&filled, lasts).await;
     machine.fill_disk(disk, false).await?;
@@ -175,16 +169,11 @@ async fn for_a_while<T, E>(done: &Result<T, E>, lasts: Duration) {
     }
 }
 
-async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i32>, LabError> {
+async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
     found("the helper to run", killed, to_kill, || lab.helper_pids()).await
 }
 
-async fn find(
-    machine: &Machine,
-    victim: Victim,
-    killed: &Killed,
-    to_kill: bool,
-) -> Result<Vec<i32>, LabError> {
+async fn find(machine: &Machine, victim: Victim, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
     let what = format!("{} to run on {}", victim.as_str(), machine.name);
     found(&what, killed, to_kill, || {
         let running = machine.processes().into_iter().filter(|(_, args)| is(victim, args));
@@ -198,7 +187,7 @@ async fn found(
     killed: &Killed,
     to_kill: bool,
     running: impl Fn() -> Vec<i32>,
-) -> Result<Vec<i32>, LabError> {
+) -> Result<Vec<i32>> {
     let condition = Condition::new(what, APPEARS_WITHIN, "it may not live at this step");
     let found = wait_for(&condition, Duration::from_millis(20), async || {
         let mut killed = killed.lock().unwrap_or_else(|e| e.into_inner());

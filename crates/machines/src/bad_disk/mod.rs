@@ -9,7 +9,7 @@ mod fs;
 mod nodes;
 mod unsynced;
 
-use crate::run::{MachineError, at};
+use crate::run::{Result, at};
 pub use control::Trouble;
 use disk::Disk;
 use fuser::{Config, Session, SessionACL};
@@ -64,7 +64,7 @@ pub struct Held {
 }
 
 /// Returns when it has begun; for a torn log, when it is over and the disk is gone.
-pub async fn trouble(machine: &Path, trouble: Trouble) -> Result<Held, MachineError> {
+pub async fn trouble(machine: &Path, trouble: Trouble) -> Result<Held> {
     let asked = tokio::time::timeout(ANSWERS_WITHIN, ask(machine, trouble)).await;
     at(machine, asked.unwrap_or_else(|late| Err(late.into())))
 }
