@@ -146,7 +146,7 @@ pub async fn remove(path: &str) -> Result<()> {
                 return at(&group, Err(error));
             }
             kill_members(&group);
-            // The kernel tells nobody when a group of version 1 becomes empty: look again.
+            // There is no event when a group of version 1 becomes empty: look again.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

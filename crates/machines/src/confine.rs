@@ -10,20 +10,11 @@ use std::path::Path;
 
 /// Kernel modules, the clock, raw I/O, files by handle (which need no path, so a container's root does not hold them back), attributes
 /// that would outlive the lab, and what no namespace divides.
+#[rustfmt::skip]
 const WITHHELD: [&str; 13] = [
-    "CAP_AUDIT_CONTROL",
-    "CAP_AUDIT_READ",
-    "CAP_BLOCK_SUSPEND",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_LINUX_IMMUTABLE",
-    "CAP_MAC_ADMIN",
-    "CAP_MAC_OVERRIDE",
-    "CAP_PERFMON",
-    "CAP_SYS_MODULE",
-    "CAP_SYS_PACCT",
-    "CAP_SYS_RAWIO",
-    "CAP_SYS_TIME",
-    "CAP_WAKE_ALARM",
+    "CAP_AUDIT_CONTROL", "CAP_AUDIT_READ", "CAP_BLOCK_SUSPEND", "CAP_DAC_READ_SEARCH", "CAP_LINUX_IMMUTABLE",
+    "CAP_MAC_ADMIN", "CAP_MAC_OVERRIDE", "CAP_PERFMON", "CAP_SYS_MODULE", "CAP_SYS_PACCT", "CAP_SYS_RAWIO",
+    "CAP_SYS_TIME", "CAP_WAKE_ALARM",
 ];
 
 pub(crate) fn is_withheld(capability: &str) -> bool {
@@ -89,22 +80,10 @@ pub(crate) fn hold_devices(lab_group: &Path) -> Result<()> {
 }
 
 /// Calls that act on the whole machine, whatever namespaces say, and that nothing on a node makes.
+#[rustfmt::skip]
 const REFUSED_CALLS: [&str; 16] = [
-    "acct",
-    "delete_module",
-    "finit_module",
-    "init_module",
-    "ioperm",
-    "iopl",
-    "kexec_file_load",
-    "kexec_load",
-    "lookup_dcookie",
-    "nfsservctl",
-    "open_by_handle_at",
-    "perf_event_open",
-    "quotactl",
-    "swapoff",
-    "swapon",
+    "acct", "delete_module", "finit_module", "init_module", "ioperm", "iopl", "kexec_file_load", "kexec_load",
+    "lookup_dcookie", "nfsservctl", "open_by_handle_at", "perf_event_open", "quotactl", "swapoff", "swapon",
     "userfaultfd",
 ];
 
@@ -117,26 +96,17 @@ pub(crate) fn seccomp() -> Value {
 }
 
 /// Shows memory, keys or hardware of the machine below.
+#[rustfmt::skip]
 pub(crate) const MASKED: [&str; 8] = [
-    "/proc/acpi",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/sys/firmware",
-    "/sys/kernel/debug",
+    "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
+    "/sys/firmware", "/sys/kernel/debug",
 ];
 
 /// A word written there makes the machine below run a program, or stop.
+#[rustfmt::skip]
 pub(crate) const READ_ONLY: [&str; 7] = [
-    "/proc/bus",
-    "/proc/irq",
-    "/proc/sys/kernel/core_pattern",
-    "/proc/sys/kernel/hotplug",
-    "/proc/sys/kernel/modprobe",
-    "/proc/sysrq-trigger",
-    "/sys/kernel/uevent_helper",
+    "/proc/bus", "/proc/irq", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hotplug",
+    "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper",
 ];
 
 /// A pod with a user namespace may mount a /proc and a /sys of its own only where whole ones can be seen.

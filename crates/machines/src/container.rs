@@ -149,7 +149,7 @@ impl Machine {
         self.runc(&["pause", &self.name]).await.map(drop)
     }
 
-    /// Cuts it off; nothing of what it had written is left. It can be prepared anew.
+    /// Cuts it off; nothing of what it had written is left. It can be prepared again.
     pub async fn throw_disks_away(&self) -> Result<()> {
         self.cut_off().await?;
         let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
@@ -168,7 +168,7 @@ impl Machine {
         Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await
     }
 
-    /// Gives a directory a disk of its own, of so many MiB, from the next boot on.
+    /// Gives a directory a disk of its own, of this many MiB, from the next boot on.
     pub async fn give_disk(&self, disk: Disk, mib: u32) -> Result<()> {
         let directory = self.dir.join(disk.directory());
         at(&directory, fs::create_dir_all(&directory))?;
@@ -193,7 +193,7 @@ impl Machine {
         }
     }
 
-    /// Lets etcd's disk go bad when it is told to, from the next boot on.
+    /// Gives etcd a disk that can be made to fail, from the next boot on.
     pub fn give_bad_disk(&self) -> Result<()> {
         let mark = self.dir.join(bad_disk::MARK);
         at(&mark, fs::write(&mark, ""))

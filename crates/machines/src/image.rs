@@ -54,33 +54,19 @@ const DIRECTORIES: &[&str] =
     &["usr/lib/modules", "var/log/journal", "var/lib/containerd", "var/lib/etcd", "var/lib/kubelet"];
 
 /// Left by debootstrap, of no use to a node.
+#[rustfmt::skip]
 const LITTER: &[&str] = &[
-    "var/cache/apt/archives",
-    "var/lib/apt/lists",
-    "usr/share/doc",
-    "usr/share/man",
-    "usr/share/locale",
-    "var/log/bootstrap.log",
-    "debootstrap",
+    "var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale",
+    "var/log/bootstrap.log", "debootstrap",
 ];
 
 /// Different after every debootstrap, and nothing that a node reads: logs, caches, backups, locks, device nodes.
 const EMPTIED: &[&str] = &["dev", "run", "tmp", "var/cache", "var/log", "var/tmp"];
+#[rustfmt::skip]
 const BACKUPS: &[&str] = &[
-    "etc/.pwd.lock",
-    "etc/group-",
-    "etc/gshadow-",
-    "etc/passwd-",
-    "etc/shadow-",
-    "etc/subgid-",
-    "etc/subuid-",
-    "var/lib/dpkg/available-old",
-    "var/lib/dpkg/diversions-old",
-    "var/lib/dpkg/lock",
-    "var/lib/dpkg/lock-frontend",
-    "var/lib/dpkg/statoverride-old",
-    "var/lib/dpkg/status-old",
-    "var/lib/dpkg/triggers/Lock",
+    "etc/.pwd.lock", "etc/group-", "etc/gshadow-", "etc/passwd-", "etc/shadow-", "etc/subgid-", "etc/subuid-",
+    "var/lib/dpkg/available-old", "var/lib/dpkg/diversions-old", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend",
+    "var/lib/dpkg/statoverride-old", "var/lib/dpkg/status-old", "var/lib/dpkg/triggers/Lock",
 ];
 const SHADOW: &str = "etc/shadow";
 
@@ -101,7 +87,7 @@ pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf> {
     if image.exists() {
         return Ok(image); // made while we waited
     }
-    // Whoever holds the lock owns this name: what is left there is from a run that was killed.
+    // The holder of the lock owns this name: what is left there is from a run that was killed.
     let building = images.join(".building");
     remove_tree(&building)?;
     let debian = images.join(format!("debian-{}", hash_of(packages())));

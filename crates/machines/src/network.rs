@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub const BRIDGE: &str = "br0";
 /// The node's network card inside its namespace.
 pub const CARD: &str = "eth0";
-/// Fixed, because a bridge without one takes the lowest of its ports: nodes would resolve it anew as others appear.
+/// Fixed, because a bridge without one takes the lowest of its ports: nodes would resolve it again as others appear.
 const BRIDGE_MAC: &str = "52:54:00:5e:ed:01";
 /// The kernel's limit for interface names.
 const IFNAME_MAX: usize = 15;

@@ -173,8 +173,8 @@ pub fn holds(bundle: &str, cert: &str) -> bool {
     blocks(cert).next().is_some_and(|wanted| blocks(bundle).any(|block| block == wanted))
 }
 
-/// The bundle with these signers in it. Those that have ended leave when one comes: their leaving alone is no reason to hand out
-/// a new bundle. Those that have not ended stay, whoever put them there.
+/// The bundle with these signers in it. Expired ones are dropped when one is added: their leaving alone is no reason to hand out
+/// a new bundle. Those that have not expired stay.
 pub fn with_signers(old: &str, wanted: &[&str], now: OffsetDateTime) -> String {
     if wanted.iter().all(|cert| holds(old, cert)) {
         return old.into();

@@ -1,4 +1,4 @@
-//! A node whose certificate has ended proves by its key that it is still the same node.
+//! A node whose certificate has expired proves by its key that it is still the same node.
 
 use crate::certificate::{LAG, first, params_of};
 use crate::{CertKey, PkiError, Result};

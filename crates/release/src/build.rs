@@ -63,11 +63,11 @@ pub fn build(options: &Options) -> Result<ReleaseInfo> {
         now: Made::default(),
         rewritten: Vec::new(),
     };
-    build.run()
+    build.make_release()
 }
 
 impl Build<'_> {
-    fn run(mut self) -> Result<ReleaseInfo> {
+    fn make_release(mut self) -> Result<ReleaseInfo> {
         let Options { source, out, cache, .. } = self.options;
         let version = env!("CARGO_PKG_VERSION").to_string();
         let go = Toolchain::find(cache, &self.progress)?;

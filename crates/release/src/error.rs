@@ -55,7 +55,7 @@ pub(crate) fn output(command: &mut Command, hint: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// The same for a command that tells on stderr how far it is; its stdout is nobody's.
+/// The same for a command that reports progress on stderr; its stdout is discarded.
 pub(crate) fn output_telling(command: &mut Command, hint: &str, mut tell: impl FnMut(&str)) -> Result<()> {
     let failed = failure(shown(command), hint);
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();

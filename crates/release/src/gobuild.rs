@@ -54,7 +54,7 @@ pub(crate) fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBu
     Ok(cache.join("go").join(format!("{}-{}", group.dir, &key[..16])))
 }
 
-/// Downloads the modules that a group is made of. Only to be quicker: what fails here is tried again, and told, when the group is built.
+/// Downloads the modules that a group is made of. Only to be quicker: what fails here is tried again, and reported, when the group is built.
 pub(crate) fn fetch(go: &Toolchain, source: &Path, group: &Group) {
     let _ = output(&mut list(go, &source.join(group.dir), group), HINT);
 }

@@ -12,21 +12,11 @@ fn delay(made: u32, message: &str) -> Option<Duration> {
 }
 
 fn transient(message: &str) -> bool {
+    #[rustfmt::skip]
     const SIGNS: [&str; 14] = [
-        "403 Forbidden",
-        "429 Too Many",
-        "500 Internal",
-        "502 Bad",
-        "503 Service",
-        "504 Gateway",
-        "i/o timeout",
-        "TLS handshake timeout",
-        "connection reset",
-        "connection refused",
-        "unexpected EOF",
-        "Temporary failure",
-        "Failed to fetch",
-        "stream error",
+        "403 Forbidden", "429 Too Many", "500 Internal", "502 Bad", "503 Service", "504 Gateway", "i/o timeout",
+        "TLS handshake timeout", "connection reset", "connection refused", "unexpected EOF", "Temporary failure",
+        "Failed to fetch", "stream error",
     ];
     SIGNS.iter().any(|sign| message.contains(sign))
 }

@@ -1,7 +1,7 @@
 //! A disk for etcd that can go bad: a pass-through file system (FUSE) over its directory, served by a process of ours.
 //!
 //! The kernel has no device mapper where labs run, so that trouble is made one floor higher. The process stands outside the machine and
-//! its mounts, and ends when the last of them is gone: with the machine. It is told of trouble on a socket in the machine's directory.
+//! its mounts, and ends when the last of them is gone: with the machine. Faults are injected on a socket in the machine's directory.
 
 mod control;
 mod disk;
@@ -30,7 +30,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const THREADS: usize = 4;
 
 /// In a shell with a mount namespace of its own, `dir` and `program` given: mounts the disk there and starts who serves it, back in the
-/// namespace of whoever started the shell: the mount ends with the machine's last process, and with it the server.
+/// namespace of the process that started the shell: the mount ends with the machine's last process, and with it the server.
 pub const MOUNT: &str = r#"if [ -e "$dir/etcd.bad" ]; then
   [ -c /dev/fuse ] || { echo "there is no /dev/fuse: modprobe fuse" >&2; exit 1; }
   exec 3<>/dev/fuse
