@@ -55,7 +55,7 @@ fn key_parameters() -> Asset {
 
 fn of_signer(signer: &'static Signer) -> Asset {
     let mut needs = vec![KEY_PARAMETERS];
-    // Such ones are made anew with the install-config.
+    // These are made again when the install-config changes.
     needs.extend((signer.validity != TEN_YEARS).then_some(install_config::ID));
     Asset::new(signer.asset, &name(signer.file), &needs, |p, _| {
         Ok(files(signer.file, signer.make(keys(p)?, p.run().options.now)?))

@@ -17,7 +17,7 @@ pub fn create(target: Target, dir: &Path, options: &Options) -> Result<Outcome> 
 /// The same on a disk of the caller's: a test's may fail.
 pub fn create_on(disk: &dyn Disk, target: Target, dir: &Path, options: &Options) -> Result<Outcome> {
     let store = Store::open(dir, disk)?;
-    let done = run(&store, target, dir, options);
+    let done = fetch_and_write(&store, target, dir, options);
     let lines: Vec<_> = match &done {
         Ok(outcome) => outcome.messages.iter().map(|m| (m.level.as_str(), m.text.clone())).collect(),
         Err(error) => error.lines(),
@@ -63,7 +63,7 @@ pub fn recover(dir: &Path) -> Result<()> {
     Store::open(dir, &Folder::new(dir)).map(drop)
 }
 
-fn run(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<Outcome> {
+fn fetch_and_write(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<Outcome> {
     let mut old = state::read(store)?;
     if options.refresh {
         renewal::renew(&mut old, options.now)?;

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 pub(crate) const HOSTS_FILE: &str = "hosts.yaml";
 
-/// How this run was asked for, which is no asset: nothing is made anew because of it.
+/// How this run was asked for. It is no asset: nothing is made again because it changed.
 pub(crate) struct Run<'a> {
     pub options: &'a Options,
     /// The release's, or this program's.

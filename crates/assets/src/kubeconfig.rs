@@ -34,7 +34,7 @@ enum Host {
 }
 
 const SERVERS: &str = "kube-apiserver-complete-server-ca-bundle";
-/// What lies in bootstrap.ign is read by whoever sees that file: it ends with the bring-up's day, and the person's own is not in it.
+/// Who sees bootstrap.ign can read all of it: this one expires a day after the bring-up, and the administrator's own is not in it.
 const BOOTSTRAP_ADMIN: &str = "bootstrap-admin-client";
 
 #[rustfmt::skip]

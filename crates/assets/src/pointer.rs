@@ -1,4 +1,4 @@
-//! master.ign and worker.ign: nothing but where the real config is and whom to trust. A node's own pointer has its token besides.
+//! master.ign and worker.ign: only where the real config is and which CA to trust. A node's own pointer also has its token.
 
 use crate::{CreateError, Result};
 use seedling_ignition::{Config, HttpHeader, Ignition, Redirect, Resource, Security, Tls, data_url};

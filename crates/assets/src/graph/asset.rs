@@ -33,14 +33,14 @@ impl Asset {
         let (load, check): (Box<Load>, Box<Check>) = (Box::new(|_, _| Ok(None)), Box::new(|_, _| Ok(())));
         Self { id, name: name.into(), needs: needs.to_vec(), load, check, make: Box::new(make) }
     }
-    /// It may lie in the asset directory; told what an earlier run made of it.
+    /// It may be in the asset directory; `load` also gets what an earlier run made of it.
     pub(crate) fn loaded(
         self,
         load: impl Fn(&Given, Option<&Files>) -> Result<Option<Found>> + 'static,
     ) -> Self {
         Self { load: Box::new(load), ..self }
     }
-    /// What was loaded or came from an earlier run may be of no use any more.
+    /// What was loaded or came from an earlier run may no longer be usable.
     pub(crate) fn checked(self, check: impl Fn(&Files, &Options) -> Result<()> + 'static) -> Self {
         Self { check: Box::new(check), ..self }
     }
@@ -52,7 +52,7 @@ pub(crate) struct Found {
     pub files: Files,
     /// To be removed when the asset has gone into another one.
     pub consumed: Vec<String>,
-    /// Asked for by name: taken even if it would have to be made anew.
+    /// Asked for by name: taken even if it is out of date.
     pub insisted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Walks the graph: what is on the disk, what an earlier run made, what has to be made anew.
+//! Walks the graph: what is on the disk, what an earlier run made, what has to be made again.
 //!
 //! An asset is dirty if one of those it is made of was changed by the user. Then it is made again, and what lies on the disk in
 //! its place is discarded. Otherwise the disk wins over the state, and the state over making.

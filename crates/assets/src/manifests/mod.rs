@@ -93,89 +93,37 @@ fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>> {
         })
     };
     let mcs = "openshift-machine-config-operator";
-    Ok(vec![
+    let mut served = issued(i.machine_config_server)?;
+    served["auth.openshift.io/certificate-hostnames"] = hostnames(config).into();
+    let pull_secret = json!({ ".dockerconfigjson": STANDARD.encode(&config.merged.pull_secret) });
+    let scheduler = json!({
+        "mastersSchedulable": config.masters_schedulable(),
+        "policy": { "name": "" },
+        "profileCustomizations": { "dynamicResourceAllocation": "" },
+    });
+    #[rustfmt::skip] // A row is a line.
+    let objects = vec![
         ("cluster-config.yaml", cluster_config(config)?),
-        (
-            "cluster-dns-02-config.yml",
-            cluster(
-                "DNS",
-                json!({ "baseDomain": domain, "platform": { "aws": null, "type": "" } }),
-                json!({}),
-            ),
-        ),
+        ("cluster-dns-02-config.yml", cluster("DNS", json!({ "baseDomain": domain, "platform": { "aws": null, "type": "" } }), json!({}))),
         ("cluster-infrastructure-02-config.yml", infrastructure::infrastructure(config, i.identity)),
-        (
-            "cluster-ingress-02-config.yml",
-            cluster(
-                "Ingress",
-                json!({ "domain": domain.apps(), "loadBalancer": { "platform": { "type": "" } } }),
-                json!({ "defaultPlacement": default_placement(config) }),
-            ),
-        ),
+        ("cluster-ingress-02-config.yml", cluster("Ingress", json!({ "domain": domain.apps(), "loadBalancer": { "platform": { "type": "" } } }),
+            json!({ "defaultPlacement": default_placement(config) }))),
         ("cluster-network-02-config.yml", cluster("Network", network(config), json!({}))),
         ("cluster-proxy-01-config.yaml", proxy(config)),
-        (
-            "cluster-scheduler-02-config.yml",
-            cluster(
-                "Scheduler",
-                json!({
-                    "mastersSchedulable": config.masters_schedulable(),
-                    "policy": { "name": "" },
-                    "profileCustomizations": { "dynamicResourceAllocation": "" },
-                }),
-                json!({}),
-            ),
-        ),
+        ("cluster-scheduler-02-config.yml", cluster("Scheduler", scheduler, json!({}))),
         ("cvo-overrides.yaml", cluster_version(i)),
-        (
-            "kube-cloud-config.yaml",
-            secret("kube-system", "kube-cloud-cfg", "Opaque", json!({ "config": "" })),
-        ),
-        (
-            "kube-system-configmap-root-ca.yaml",
-            config_map("kube-system", "root-ca", json!({ "ca.crt": i.root_ca.cert })),
-        ),
-        (
-            "machine-config-server-ca-configmap.yaml",
-            annotated(
-                config_map(mcs, "machine-config-server-ca", json!({ "ca-bundle.crt": i.root_ca.cert })),
-                "ca-bundle",
-                "CA bundle that stores all valid CAs for the MachineConfigServer TLS certificate",
-                json!({}),
-            ),
-        ),
-        (
-            "machine-config-server-ca-secret.yaml",
-            annotated(
-                tls_secret(mcs, "machine-config-server-ca", i.root_ca),
-                "signer",
-                "CA used to sign the MachineConfigServer TLS certificate",
-                issued(i.root_ca)?,
-            ),
-        ),
-        (
-            "machine-config-server-tls-secret.yaml",
-            annotated(
-                tls_secret(mcs, "machine-config-server-tls", i.machine_config_server),
-                "target",
-                "Secret containing the MachineConfigServer TLS certificate and key",
-                with(
-                    issued(i.machine_config_server)?,
-                    "auth.openshift.io/certificate-hostnames",
-                    hostnames(config),
-                ),
-            ),
-        ),
-        (
-            "openshift-config-secret-pull-secret.yaml",
-            secret(
-                "openshift-config",
-                "pull-secret",
-                "kubernetes.io/dockerconfigjson",
-                json!({ ".dockerconfigjson": STANDARD.encode(&config.merged.pull_secret) }),
-            ),
-        ),
-    ])
+        ("kube-cloud-config.yaml", secret("kube-system", "kube-cloud-cfg", "Opaque", json!({ "config": "" }))),
+        ("kube-system-configmap-root-ca.yaml", config_map("kube-system", "root-ca", json!({ "ca.crt": i.root_ca.cert }))),
+        ("machine-config-server-ca-configmap.yaml", annotated(
+            config_map(mcs, "machine-config-server-ca", json!({ "ca-bundle.crt": i.root_ca.cert })),
+            "ca-bundle", "CA bundle that stores all valid CAs for the MachineConfigServer TLS certificate", json!({}))),
+        ("machine-config-server-ca-secret.yaml", annotated(tls_secret(mcs, "machine-config-server-ca", i.root_ca),
+            "signer", "CA used to sign the MachineConfigServer TLS certificate", issued(i.root_ca)?)),
+        ("machine-config-server-tls-secret.yaml", annotated(tls_secret(mcs, "machine-config-server-tls", i.machine_config_server),
+            "target", "Secret containing the MachineConfigServer TLS certificate and key", served)),
+        ("openshift-config-secret-pull-secret.yaml", secret("openshift-config", "pull-secret", "kubernetes.io/dockerconfigjson", pull_secret)),
+    ];
+    Ok(objects)
 }
 
 /// Objects that only some install-configs ask for.
@@ -394,11 +342,6 @@ fn annotated(mut object: Value, kind: &str, description: &str, more: Value) -> V
     for (key, value) in more.as_object().into_iter().flatten() {
         metadata["annotations"][key] = value.clone();
     }
-    object
-}
-
-fn with(mut object: Value, key: &str, value: String) -> Value {
-    object[key] = value.into();
     object
 }
 
