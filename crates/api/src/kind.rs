@@ -71,7 +71,7 @@ pub(crate) fn serialize<K: Resource, A: Serialize, B: Serialize, S: Serializer>(
     object.end()
 }
 
-/// What is written as null is as good as not there.
+/// Null means the same as absent.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -1,6 +1,6 @@
-//! In the bootstrap member's container, before etcd: whether this one start is to go on alone (`force-new-cluster`).
+//! In the bootstrap member's container, before etcd: whether this start continues alone (`force-new-cluster`).
 //!
-//! etcd gives up all other members at every start that says so, whoever holds a majority by then. So no config file says so, and
+//! etcd drops all other members at every start that says so, even if they are a majority by then. So no config file says so, and
 //! no start says so twice:
 //! - bootkube leaves an order beside the data, and stops etcd. The next start takes the order away, and the directory is on the disk
 //!   without it, before anything else happens. Killed before, nothing was forced, and the order is still good or withdrawn; killed
@@ -167,7 +167,7 @@ fn forced(config: &str) -> Result<String> {
     Ok(to_yaml(&config))
 }
 
-/// A file without a name; whoever this process becomes can read it.
+/// A file without a name, which the program that this process becomes can read.
 fn in_memory(text: &str) -> std::io::Result<OwnedFd> {
     let file = nix::sys::memfd::memfd_create(c"etcd.yaml", nix::sys::memfd::MFdFlags::empty())?;
     std::fs::File::from(file.try_clone()?).write_all(text.as_bytes())?;

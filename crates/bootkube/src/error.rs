@@ -1,4 +1,4 @@
-//! Why bootkube, or a service beside it, could not go on.
+//! Why bootkube, or a service beside it, could not continue.
 
 use crate::identity::Refused;
 use crate::quorum::NotAccepted;

@@ -51,7 +51,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// Server-side apply; what was written is known here at once, not only when the watch tells.
+    /// Server-side apply; what was written is visible here at once, before the watch delivers it.
     pub async fn apply<K: Kind>(&self, manager: &str, object: &K) -> Result<K> {
         let live = apply(&self.client, manager, object).await?;
         self.put(&live);

@@ -2,7 +2,7 @@
 
 use crate::overload::{Overloaded, Paced};
 use crate::refused::Watched;
-use crate::{ClusterError, Result, whenever};
+use crate::{ClusterError, Result, expired};
 use http::Request;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -59,18 +59,18 @@ pub async fn connect_yaml(kubeconfig: &str) -> Result<Client> {
     from_kubeconfig(parsed, "given").await
 }
 
-/// To the API server on this machine, with an administrator's kubeconfig. `whenever`: although its certificate has ended, as long as it was
-/// good before.
-pub async fn connect_here(kubeconfig: &str, whenever: bool) -> Result<Client> {
+/// To the API server on this machine, with an administrator's kubeconfig. `even_expired`: also if its certificate has
+/// expired, as long as it was valid until then.
+pub async fn connect_here(kubeconfig: &str, even_expired: bool) -> Result<Client> {
     const NAME: &str = "given";
     let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|e| error(NAME, e))?;
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(parsed, &options).await.map_err(|e| error(NAME, e))?;
     config.cluster_url = HERE.parse().map_err(|e: http::uri::InvalidUri| error(NAME, e))?;
     let mut tls = config.rustls_client_config().map_err(|e| error(NAME, e))?;
-    if whenever {
+    if even_expired {
         let roots = config.root_cert.clone().unwrap_or_default();
-        tls.dangerous().set_certificate_verifier(whenever::verifier(roots).map_err(|e| error(NAME, e))?);
+        tls.dangerous().set_certificate_verifier(expired::verifier(roots).map_err(|e| error(NAME, e))?);
     }
     client_with(config, tls, NAME, Resent::default())
 }
@@ -101,7 +101,7 @@ fn in_cluster(token: Option<String>) -> Result<Client> {
 }
 
 /// HTTP/2, as kubectl and the components speak it: one connection for all requests and watches of a process, and a server that
-/// leaves says so. Over HTTP/1.1 it closes idle connections, and whoever asks in that moment gets an error instead of an answer.
+/// leaves says so. Over HTTP/1.1 it closes idle connections, and a request at that moment gets an error instead of an answer.
 fn client(config: Config, name: &str, resent: Resent) -> Result<Client> {
     let tls = config.rustls_client_config().map_err(|e| error(name, e))?;
     client_with(config, tls, name, resent)

@@ -5,6 +5,7 @@ use etcd_client::{
     Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, MemberAddOptions,
     PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
 };
+use seedling_types::ports;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,6 +19,9 @@ const LOST_SECONDS: i64 = 60;
 
 /// Keys in etcd: the id of a cluster that was given up when this one was restored.
 pub const GIVEN_UP: &str = "seedling.dev/etcd-given-up/";
+
+/// A key that is only asked for, never written.
+const MEMBERS: &str = "seedling.dev/members";
 
 /// Client certificate and the CA of the members.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,6 +65,11 @@ impl Etcd {
         }
     }
 
+    /// To the member on this machine.
+    pub async fn connect_here(tls: &EtcdTls) -> Result<Self> {
+        Self::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], tls).await
+    }
+
     /// As this member knows them: it may be cut off, and then nobody else has to agree.
     pub async fn members(&mut self) -> Result<Vec<Member>> {
         let response = self.client.member_list().await.map_err(|e| self.failed(e))?;
@@ -77,8 +86,8 @@ impl Etcd {
 
     /// The list that a majority agrees on: a member that lags answers `members` from what it knows.
     pub async fn agreed_members(&mut self) -> Result<Vec<Member>> {
-        // Answered only when everything agreed on before has arrived here; whether the key is there does not matter.
-        self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
+        // Answered only when everything agreed on before has arrived here.
+        self.revision().await?;
         self.members().await
     }
 
@@ -114,7 +123,7 @@ impl Etcd {
         })
     }
 
-    /// Puts `value` under `key`, if nothing is there or `over` is; otherwise tells what is. It goes by itself after `seconds`.
+    /// Puts `value` under `key` if the key is absent or holds `over`; otherwise returns what it holds. It expires after `seconds`.
     pub async fn claim(&mut self, key: &str, value: &str, over: Option<&str>, seconds: i64) -> Result<Claim> {
         let lease = self.client.lease_grant(seconds, None).await.map_err(|e| self.failed(e))?.id();
         let free = match over {
@@ -135,38 +144,41 @@ impl Etcd {
         Ok(Claim::Held(holder))
     }
 
-    /// A member's data is gone, and its machine waits for a place on the list as another one. Said again and again; otherwise forgotten.
+    /// Reports that a member's data is gone and its machine waits to join as a new member. Expires unless it is repeated.
     pub async fn say_lost(&mut self, id: u64, master: &str) -> Result<()> {
         self.claim(&format!("{LOST}{id:x}"), master, None, LOST_SECONDS).await.map(drop)
     }
 
-    /// Members of whom that was said lately.
+    /// Members reported so within the last minute.
     pub async fn said_lost(&mut self) -> Result<BTreeSet<u64>> {
-        let options = GetOptions::new().with_prefix().with_keys_only();
-        let found = self.client.get(LOST, Some(options)).await.map_err(|e| self.failed(e))?;
-        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(LOST));
-        Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
+        self.ids_below(LOST).await
     }
 
     /// Clusters that this one stands for since it was restored.
     pub async fn given_up(&mut self) -> Result<BTreeSet<u64>> {
+        self.ids_below(GIVEN_UP).await
+    }
+
+    async fn ids_below(&mut self, prefix: &str) -> Result<BTreeSet<u64>> {
         let options = GetOptions::new().with_prefix().with_keys_only();
-        let found = self.client.get(GIVEN_UP, Some(options)).await.map_err(|e| self.failed(e))?;
-        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(GIVEN_UP));
+        let found = self.client.get(prefix, Some(options)).await.map_err(|e| self.failed(e))?;
+        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(prefix));
         Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
     }
 
     /// The number of the last change.
     pub async fn revision(&mut self) -> Result<i64> {
-        let found = self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
-        Ok(found.header().map(|h| h.revision()).unwrap_or_default())
+        self.revision_by(GetOptions::new()).await
     }
 
     /// As far as this member knows: nobody else has to agree.
     pub async fn known_revision(&mut self) -> Result<i64> {
-        let options = GetOptions::new().with_serializable();
-        let found =
-            self.client.get("seedling.dev/members", Some(options)).await.map_err(|e| self.failed(e))?;
+        self.revision_by(GetOptions::new().with_serializable()).await
+    }
+
+    /// Whether the key is there does not matter.
+    async fn revision_by(&mut self, options: GetOptions) -> Result<i64> {
+        let found = self.client.get(MEMBERS, Some(options)).await.map_err(|e| self.failed(e))?;
         Ok(found.header().map(|h| h.revision()).unwrap_or_default())
     }
 
@@ -197,7 +209,7 @@ impl Etcd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     Mine,
-    /// By whom; nobody, if it was let go meanwhile.
+    /// By whom; none if it was just released.
     Held(Option<String>),
 }
 

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// A leader that ends gives its lease up, one that is killed comes back under its pod's name: only a lost node makes anybody wait.
 const DURATION: Duration = Duration::from_secs(45);
-/// A leader that could not renew for so long ends: before anybody else may begin, and with time left for what it had begun.
+/// A leader that could not renew for this long stops: before anybody else may lead, and with time left to finish what it began.
 const RENEW_DEADLINE: Duration = Duration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(15);
 /// After a renewal that failed.
@@ -130,7 +130,7 @@ impl Term {
         (!ours).then(|| holder(&spec).unwrap_or("nobody").to_string())
     }
 
-    /// Says who holds it, if not we. A leader never takes it again: what it did meanwhile was not its to do.
+    /// Says who holds it, if not we. A leader never takes it back: what it did in between was not its to do.
     async fn renew(&self) -> Result<Option<String>> {
         let mut lease = read(&self.api, &self.name).await?;
         if let Some(holder) = self.taken_by(&lease) {
@@ -174,7 +174,7 @@ async fn keep(term: Term, renewals: watch::Sender<Instant>) -> String {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Acquired {
-    /// For the so many-th time.
+    /// How often in a row.
     Now(i32),
     HeldBy(String),
 }

@@ -7,6 +7,7 @@ pub mod admission;
 mod cache;
 mod connect;
 pub mod etcd;
+mod expired;
 pub mod follow;
 pub mod inventory;
 pub mod lease;
@@ -19,7 +20,6 @@ pub mod recovery;
 pub mod refused;
 mod token;
 pub mod wal;
-mod whenever;
 
 pub use cache::Cache;
 pub use connect::{

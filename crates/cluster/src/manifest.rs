@@ -2,7 +2,7 @@
 
 use crate::objects::failed;
 use crate::{ClusterError, Result};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Scope, oneshot};
 use kube::{Client, ResourceExt};
@@ -83,15 +83,6 @@ pub async fn apply(client: &Client, manager: &str, object: &Value) -> Result<Val
     value(applied.map_err(|e| failed(format!("applying {}", describe(object)), e))?)
 }
 
-/// Server-side apply of the status subresource.
-pub async fn apply_status(client: &Client, manager: &str, object: &Value) -> Result<Value> {
-    let p = parts(object)?;
-    let api = api(client, p.api_version, p.kind, p.namespace).await?;
-    let params = PatchParams::apply(manager).force();
-    let patched = api.patch_status(p.name, &params, &Patch::Apply(object)).await;
-    value(patched.map_err(|e| failed(format!("writing the status of {}", describe(object)), e))?)
-}
-
 /// Creates what is not there; what is there is left alone, but for a status the live object lacks. True: it was created.
 pub async fn create_if_missing(client: &Client, object: &Value) -> Result<bool> {
     let p = parts(object)?;
@@ -135,19 +126,7 @@ pub async fn get(
     found.map_err(|e| failed(format!("reading {kind} {name}"), e))?.map(value).transpose()
 }
 
-pub async fn list(
-    client: &Client,
-    api_version: &str,
-    kind: &str,
-    namespace: Option<&str>,
-    labels: &str,
-) -> Result<Vec<Value>> {
-    let api = api(client, api_version, kind, namespace).await?;
-    let found = api.list(&ListParams::default().labels(labels)).await;
-    found.map_err(|e| failed(format!("listing {kind}"), e))?.items.into_iter().map(value).collect()
-}
-
-/// Gone is gone, whoever removed it.
+/// It is no error if it is already gone.
 pub async fn delete(
     client: &Client,
     api_version: &str,

@@ -18,7 +18,7 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwne
 {
 }
 
-/// One type of API for all kinds: what is asked, and how a watch goes on, is compiled once and not for each.
+/// One type of API for all kinds: requests and watches are compiled once, not once per kind.
 pub(crate) fn api<K: Kind>(client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<K>(&());
     match namespace {
@@ -90,7 +90,7 @@ pub async fn list<K: Kind>(client: &Client, namespace: Option<&str>, labels: &st
     found.items.into_iter().map(typed).collect()
 }
 
-/// Gone is gone, whoever removed it.
+/// It is no error if it is already gone.
 pub async fn delete<K: Kind>(client: &Client, namespace: Option<&str>, name: &str) -> Result<()> {
     match api::<K>(client, namespace).delete(name, &DeleteParams::background()).await {
         Ok(_) => Ok(()),

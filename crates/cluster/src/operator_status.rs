@@ -74,7 +74,7 @@ async fn write(cache: &Cache, name: &str, status: ClusterOperatorStatus) -> Resu
     Ok(())
 }
 
-/// For an operator that comes no further, and so to no report: what it is refused is told beside what it said last.
+/// For an operator that is stuck and so does not report: adds what the API refuses it to what it reported last.
 pub async fn report_refusals(cache: &Cache, name: &str) -> Result<()> {
     let Some(degraded) = refusal(&refused::standing()) else { return Ok(()) };
     let live = cache.get::<ClusterOperator>(None, name).await?;

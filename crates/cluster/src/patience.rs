@@ -1,4 +1,4 @@
-//! How long a master may come no further before nobody waits for it any more.
+//! How long a master may make no progress before the others stop waiting for it.
 
 use crate::{Cache, Result};
 use seedling_api::{ConfigMap, Files};
@@ -15,7 +15,7 @@ pub async fn read(cache: &Cache) -> Result<Duration> {
     Ok(parse(map.as_ref().and_then(|map| map.file(KEY))))
 }
 
-/// Anything but a whole number of minutes from one on is as good as nothing.
+/// Anything but a positive whole number of minutes counts as not set.
 fn parse(text: Option<&str>) -> Duration {
     let minutes = text.and_then(|text| text.trim().parse::<u32>().ok());
     minutes.filter(|m| *m > 0).map_or(DEFAULT, |m| Duration::from_secs(60 * u64::from(m)))

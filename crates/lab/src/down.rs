@@ -28,7 +28,7 @@ pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<boo
 async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<()> {
     let dir = labs.dir(name);
     let network = Network::of_lab(name);
-    // A runc whose `up` was killed would go on to start a machine that is removed here.
+    // A runc whose `up` was killed would still start a machine that is removed here.
     processes::end(&[dir.join("runc").as_os_str()], Signal::SIGKILL).await?;
     // In order of the boot, backwards. An error leaves lab.json in place, so that `down` can be tried again.
     all(join_all(machines(labs, name).iter().map(|m| remove_machine(m, progress))).await)?;

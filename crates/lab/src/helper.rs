@@ -6,7 +6,7 @@ use crate::{Lab, LabError, Result, at};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
-use seedling_steps::{Condition, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Probe, if_there, wait_for, write_atomic};
 use seedling_types::helper::{Forward, HelperConfig, HelperEvent};
 use seedling_types::ports;
 use serde_json::Value;
@@ -135,7 +135,7 @@ fn authorities(kubeconfig: &str, pointer: &str) -> Option<String> {
     Some(pem(api)? + &pem(machine_config)?)
 }
 
-/// Asks it to end, and insists. First whoever would start it again, which hands on the wish.
+/// Asks it to end, then kills it. First its parent, which would start it again and passes the signal on.
 pub(crate) async fn stop(config: &Path) -> Result<()> {
     for arguments in commands(config) {
         if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
@@ -145,7 +145,7 @@ pub(crate) async fn stop(config: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Helpers of this very lab, told by the config they were started with: this also finds one whose starter was killed before
+/// Helpers of this lab, recognised by the config they were started with: this also finds one whose starter was killed before
 /// it could write anything down.
 pub(crate) fn find(config: &Path) -> Vec<Process> {
     processes::find(&arguments(HELPER, config))
@@ -169,10 +169,7 @@ fn last_words(log: &Path) -> String {
 }
 
 pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(path, Err(e)),
-        _ => Ok(()),
-    }
+    at(path, if_there(fs::remove_file(path))).map(drop)
 }
 
 #[cfg(test)]

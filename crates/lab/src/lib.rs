@@ -78,6 +78,13 @@ fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
     result.map_err(|source| LabError::Io { path: path.into(), source })
 }
 
+/// Whole or not at all.
+fn write_json(path: &Path, value: &impl serde::Serialize, mode: u32) -> Result<()> {
+    let json = serde_json::to_vec_pretty(value)
+        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })?;
+    at(path, seedling_steps::write_atomic(path, json, mode))
+}
+
 /// All of them, whatever fails on the way: the errors come together.
 fn all<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut done, mut errors) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Processes of a lab, told by the arguments they were started with, and ended by pid and start time.
+//! Processes of a lab, recognised by the arguments they were started with, and ended by pid and start time.
 
 use crate::Result;
 use nix::sys::signal::{Signal, kill};

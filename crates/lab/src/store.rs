@@ -1,7 +1,7 @@
 //! Where labs are remembered: `<state>/labs/<name>/`, with lab.json written before anything of the lab is made.
 
 use crate::spec::check_name;
-use crate::{LabError, LabSpec, Result, at, seed};
+use crate::{LabError, LabSpec, Result, at, seed, write_json};
 use seedling_machines::{Machine, Progress};
 use seedling_steps::write_atomic;
 use seedling_types::door::Door;
@@ -103,7 +103,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Removes the file while it is held; whoever waits for it notices and takes the next one.
+    /// Removes the file while it is held; a process that waits for it notices and takes the next one.
     pub(crate) fn remove(self) -> Result<()> {
         at(&self.path, fs::remove_file(&self.path))
     }
@@ -136,10 +136,7 @@ impl Lab {
     }
 
     pub(crate) fn save(&self) -> Result<()> {
-        let path = self.dir.join("lab.json");
-        let json = serde_json::to_vec_pretty(&self.record)
-            .map_err(|e| LabError::Unreadable { path: path.clone(), message: e.to_string() })?;
-        at(&path, write_atomic(&path, json, 0o644))
+        write_json(&self.dir.join("lab.json"), &self.record, 0o644)
     }
 
     pub fn machine(&self, node: &str) -> Result<Machine> {
@@ -152,7 +149,7 @@ impl Lab {
         Ok(self.machine_of(host))
     }
 
-    /// As by its power button. The helper is told first: a machine that has not finished its first boot may fetch its Ignition config.
+    /// As by its power button. The helper is informed first: a machine that has not finished its first boot may fetch its Ignition config.
     pub async fn switch_on(&self, node: &str) -> Result<()> {
         let machine = self.machine(node)?;
         if !machine.first_boot_done() {

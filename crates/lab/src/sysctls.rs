@@ -4,8 +4,8 @@
 //! fs.inotify.max_user_instances, which all nodes share.
 
 use crate::store::lock;
-use crate::{LabError, Result, at};
-use seedling_steps::write_atomic;
+use crate::{LabError, Result, at, write_json};
+use seedling_steps::if_there;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -50,7 +50,7 @@ fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<()> {
         }
     }
     memory.labs.insert(lab.into());
-    save(memory_file, &memory)?; // before anything is changed
+    write_json(memory_file, &memory, 0o644)?; // before anything is changed
     let path = proc_sys.join(INOTIFY.0);
     let now: u64 = at(&path, fs::read_to_string(&path))?.trim().parse().unwrap_or_default();
     if now < INOTIFY.1 { at(&path, fs::write(&path, INOTIFY.1.to_string())) } else { Ok(()) }
@@ -60,7 +60,7 @@ fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<()> {
     let mut memory = load(memory_file)?;
     memory.labs.remove(lab);
     if !memory.labs.is_empty() {
-        return save(memory_file, &memory);
+        return write_json(memory_file, &memory, 0o644);
     }
     for (name, value) in &memory.before {
         let path = proc_sys.join(name);
@@ -83,18 +83,9 @@ fn forget(memory_file: &Path) -> Result<()> {
 }
 
 fn load(path: &Path) -> Result<Memory> {
-    match fs::read(path) {
-        Ok(json) => serde_json::from_slice(&json)
-            .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Memory::default()),
-        Err(e) => at(path, Err(e)),
-    }
-}
-
-fn save(path: &Path, memory: &Memory) -> Result<()> {
-    let json = serde_json::to_vec_pretty(memory)
-        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })?;
-    at(path, write_atomic(path, json, 0o644))
+    let Some(json) = at(path, if_there(fs::read(path)))? else { return Ok(Memory::default()) };
+    serde_json::from_slice(&json)
+        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why something that runs on a node could not go on.
+//! Why something that runs on a node could not continue.
 
 use seedling_cluster::{ClusterError, chain, inventory::InventoryError, wal::BadLog};
 use seedling_components::ClusterConfigError;
@@ -55,7 +55,7 @@ pub enum Error {
     /// Why a restore of etcd would do harm, or is not needed.
     #[error("{0}")]
     NoRestore(String),
-    /// Nobody could be asked whether to go on with a restore.
+    /// Nobody could be asked to confirm a restore.
     #[error("{}", chain(&**.0))]
     NotAsked(Cause),
     /// An operation on the API or etcd, which names the object.

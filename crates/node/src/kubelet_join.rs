@@ -28,7 +28,7 @@ use time::OffsetDateTime;
 const RETRY: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A certificate that has ended is no reason not to start: a master's kubelet also runs the API that would give it another.
+/// An expired certificate is no reason not to start: a master's kubelet also runs the API that would give it another.
 const WITH_ENDED: Duration = Duration::from_secs(60);
 
 /// What a node has of its own.
@@ -65,9 +65,8 @@ fn plan(own: Certificate, can_ask: bool) -> Plan {
 pub async fn join(root: &Path, node: &str) -> Result<()> {
     let bootstrap = below(root, paths::KUBELET_BOOTSTRAP_KUBECONFIG);
     let journal = Journal::of(root, "kubelet-join");
-    let ask = || journal.run(get_certificate(root, node, &journal));
-    let ended =
-        "the certificate of this node has ended; `seedling certs recover` on a master gives it another";
+    let ask = || journal.service(get_certificate(root, node, &journal));
+    let ended = "this node's certificate has expired; run `seedling certs recover` on a master to replace it";
     match plan(certificate(root, OffsetDateTime::now_utc()), bootstrap.exists()) {
         Plan::Start => {}
         Plan::Ask => ask().await?,
@@ -75,8 +74,10 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
         Plan::StartWithEnded => tracing::warn!("{ended}"),
         Plan::AskBriefly => match tokio::time::timeout(WITH_ENDED, ask()).await {
             Ok(Ok(())) => {}
-            Ok(Err(e)) => tracing::warn!("the certificate of this node has ended: {e}"),
-            Err(_) => tracing::warn!("the certificate of this node has ended, and none came in time"),
+            Ok(Err(e)) => {
+                tracing::warn!("this node's certificate has expired, and requesting another failed: {e}")
+            }
+            Err(_) => tracing::warn!("this node's certificate has expired, and no other was issued in time"),
         },
     }
     if certificate(root, OffsetDateTime::now_utc()) == Certificate::Valid {
@@ -102,10 +103,10 @@ fn certificate(root: &Path, now: OffsetDateTime) -> Certificate {
     }
 }
 
-/// It would let whoever reads this disk ask for other machines' certificates. The node runs, so what fails here is tried at the next start.
+/// Who reads this disk could request other machines' certificates with it. The node runs, so a failure here is retried at the next start.
 fn forget(bootstrap: &Path) {
     if let Err(e) = if_there(std::fs::remove_file(bootstrap)) {
-        tracing::warn!("{} stays: {e}", bootstrap.display());
+        tracing::warn!("cannot remove {}: {e}", bootstrap.display());
     }
 }
 
@@ -164,7 +165,7 @@ fn server(kubeconfig: &Path) -> Option<String> {
     Kubeconfig::read_from(kubeconfig).ok()?.clusters.first()?.cluster.as_ref()?.server.clone()
 }
 
-/// The name the kubelet itself keeps it under: it would go on with it.
+/// The name that the kubelet itself uses for it: it would continue with it.
 const KEY: &str = "kubelet-client.key.tmp";
 /// A link to the newest pair.
 pub(crate) const CURRENT: &str = "kubelet-client-current.pem";

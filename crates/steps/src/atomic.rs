@@ -22,7 +22,7 @@ pub fn write_atomic(path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> io::R
     sync_directory(dir)
 }
 
-/// None: there is no such file. One that is there and cannot be used stays an error: nothing is made anew in its place.
+/// None: there is no such file. One that is there and cannot be used stays an error: it is never replaced by a new one.
 pub fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -13,7 +13,7 @@ pub const NO_PROGRESS_VARIABLE: &str = "SEEDLING_NO_PROGRESS";
 
 static CONFIGURED: OnceLock<Duration> = OnceLock::new();
 
-/// Once, by whoever reads the configuration: flag, environment or ConfigMap. The first one counts.
+/// Called once, where the configuration is read: flag, environment or ConfigMap. The first call counts.
 pub fn configure_no_progress(minutes: u32) {
     let _ = CONFIGURED.set(Duration::from_secs(60 * u64::from(minutes.max(1))));
 }
@@ -32,7 +32,7 @@ pub struct Condition {
     pub no_progress: Duration,
     /// The command a person should run next when it stays unmet.
     pub hint: String,
-    /// What changes is told by others.
+    /// Changes are logged elsewhere.
     pub quiet: bool,
 }
 

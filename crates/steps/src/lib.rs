@@ -17,4 +17,4 @@ pub use condition::{
 };
 pub use journal::Journal;
 pub use record::{Entry, Phase, Recorder, Result as StageResult, record, stage_seconds};
-pub use stage::{Stage, fits};
+pub use stage::{Stage, matches_pattern};

@@ -1,6 +1,6 @@
 //! Trouble on single links: what a machine sends to another is lost, all of it or a share, one way or both.
 //!
-//! Packets are dropped where they arrive, so that whoever sends notices nothing but silence; by a table of nftables of our own, in the
+//! Packets are dropped where they arrive, so that the sender notices nothing but silence; by a table of nftables of our own, in the
 //! network namespaces of the machines and the helper. A namespace that goes takes its table along.
 
 use super::Fault;
@@ -40,7 +40,7 @@ pub(super) fn is_of_links(fault: Fault) -> bool {
     matches!(fault, Fault::CutLink | Fault::Deaf | Fault::Mute | Fault::Lossy)
 }
 
-/// Whom a word means as the other end of a link of `on`; without a word, everybody.
+/// The other ends of a link of `on` that a word stands for; without a word, all of them.
 pub(super) fn peers(
     word: Option<&str>,
     on: &str,
@@ -109,7 +109,7 @@ pub(super) async fn break_links(lab: &Lab, fault: Fault, on: &str, peer: Option<
     all(join_all(loaded).await).map(drop)
 }
 
-/// All links of a lab, whoever broke them.
+/// Repairs all links of a lab.
 pub(super) async fn heal_links(lab: &Lab) -> Result<()> {
     let network = Network::of_lab(lab.name());
     let nodes = lab.record.spec.inventory.hosts.iter().map(|host| Some(host.name.as_str()));

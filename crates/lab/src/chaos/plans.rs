@@ -51,7 +51,7 @@ impl Wish {
         let inventory = default_inventory(pairs::MASTERS);
         let pairs = pairs::pairs(steps, &inventory).map_err(LabError::Strike)?;
         let mut plans = Vec::new();
-        for fault in Fault::ALL {
+        for fault in Fault::ALL.iter().copied() {
             let selection = Selection { every_step: true, ..self.able(fault)? };
             plans.extend(of_rounds(&self.cases(&selection, steps)));
         }

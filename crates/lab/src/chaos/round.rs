@@ -84,7 +84,7 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    pub(super) async fn run(&self) -> Result<BringUp> {
+    pub(super) async fn strike_and_judge(&self) -> Result<BringUp> {
         let started = Instant::now();
         let log = self.beside(&format!("round-{}.log", self.number));
         let mut child = self.bring_up(&log)?;

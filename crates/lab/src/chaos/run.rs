@@ -57,7 +57,7 @@ impl Run {
         self.plans.iter().flat_map(|plan| &plan.cases)
     }
 
-    /// The report, and why the run is no success. `told` hears of each case.
+    /// The report, and why the run is no success. `told` is called for each case.
     pub async fn carry_out(
         self,
         allowed_to_miss: Option<usize>,
@@ -79,7 +79,7 @@ impl Run {
             let round =
                 Round { place: &place, steps: &steps, number, plan, revision: &report.revision, told };
             let ended = tokio::select! {
-                ended = round.run() => ended,
+                ended = round.strike_and_judge() => ended,
                 () = interrupted() => Err(LabError::Strike("interrupted".into())),
             };
             crate::down(&place.labs, name, &|_| ()).await?;

@@ -151,7 +151,7 @@ async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String> 
     Ok(format!("{} on {} was full for {lasts:?}", disk.path(), machine.name))
 }
 
-/// What a chaos that was killed may have left. What is off has nothing that could be healed, or is made anew when it boots.
+/// Undoes what a killed chaos run may have left. What is off needs nothing: it is made again when it boots.
 pub(crate) async fn heal(lab: &Lab) {
     let _ = heal_links(lab).await;
     for machine in lab.machines() {
@@ -200,7 +200,7 @@ async fn found(
     Ok(found.await?)
 }
 
-/// The machine's own process, told by its arguments.
+/// The machine's own process, recognised by its arguments.
 fn is(victim: Victim, args: &[String]) -> bool {
     let Some(program) = args.first().and_then(|a| Path::new(a).file_name()?.to_str()) else { return false };
     let command = args.get(1).map(String::as_str);
@@ -216,7 +216,7 @@ fn is(victim: Victim, args: &[String]) -> bool {
 
 fn signal(pids: &[i32], signal: Signal) {
     for pid in pids {
-        // One that has ended by itself meanwhile is no loss.
+        // One may have ended by itself.
         let _ = kill(Pid::from_raw(*pid), signal);
     }
 }

@@ -1,6 +1,6 @@
 //! The prober at work beside something else, and what it leaves in a lab's directory.
 
-use super::{Log, Options, ProbeError, Report, Stages, judge, run};
+use super::{Log, Options, ProbeError, Report, Stages, judge, probe};
 use crate::{Lab, Result, at};
 use seedling_machines::Progress;
 use seedling_observe::{Milestone, News};
@@ -27,7 +27,7 @@ pub async fn beside<T>(
         stop.send_replace(true);
         done
     };
-    tokio::join!(work, run(options, stopped))
+    tokio::join!(work, probe(options, stopped))
 }
 
 pub async fn install_complete(kubeconfig: &Path) -> Result<(), ProbeError> {

@@ -1,7 +1,7 @@
-//! On every node, from its boot on: nothing, unless its certificate has ended while it was off. Then it asks for another, until
+//! On every node, from its boot on: nothing, unless its certificate expired while it was off. Then it asks for another, until
 //! somebody recovers the cluster.
 
-use super::run;
+use super::output_of;
 use crate::error::{in_file, read_if_there};
 use crate::kubelet_join::{CURRENT, below, keep_pair};
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ pub const PATH: &str = "/ended-certificate";
 
 #[derive(Serialize, Deserialize)]
 pub struct Question {
-    /// What has ended.
+    /// The expired one.
     pub certificate: String,
     /// Made with its key.
     pub request: String,
@@ -38,8 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub async fn ask(root: &Path) -> Result<bool> {
     let Some(old) = ended(root)? else { return Ok(false) };
     let journal = Journal::of(root, "kubelet-recover");
-    journal.run(journal.step("certificate", ask_until_answered(root, &old))).await?;
-    run("systemctl", &["restart", "kubelet.service"]).await?;
+    journal.service(journal.step("certificate", ask_until_answered(root, &old))).await?;
+    output_of("systemctl", &["restart", "kubelet.service"]).await?;
     Ok(true)
 }
 
@@ -75,7 +75,7 @@ async fn put(http: &reqwest::Client, url: &str, question: &Question) -> Result<A
     }
 }
 
-/// Certificate and key, if there are any and they have ended.
+/// Certificate and key, if there are any and they have expired.
 pub fn ended(root: &Path) -> Result<Option<String>> {
     let current = below(root, paths::KUBELET_PKI).join(CURRENT);
     let Some(pair) = read_if_there(&current)? else { return Ok(None) };

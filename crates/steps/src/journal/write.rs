@@ -1,4 +1,4 @@
-//! Writers of the journal: any number, each line whole and on the disk before the step goes on.
+//! Writers of the journal: any number, each line whole and on the disk before the step continues.
 
 use super::{Event, Line, fold, lines};
 use crate::{if_there, sync_directory};
@@ -36,8 +36,8 @@ impl Journal {
         Ok(lines(&if_there(std::fs::read(&self.path))?.unwrap_or_default()))
     }
 
-    /// For those who wait for another: what it is at. A step that is tried again and again is always the same.
-    pub fn says(&self, who: &str) -> String {
+    /// How far another service is, for those who wait for it. A step that is tried again and again gives the same text.
+    pub fn summary_of(&self, who: &str) -> String {
         let state = fold(&self.read().unwrap_or_default());
         let steps = state.service(who).map_or(&[][..], |s| &s.steps);
         let done = steps.iter().filter(|s| s.was_done).count();
@@ -56,7 +56,7 @@ impl Journal {
         self.append(&Line::now(&self.who, Some(step), Event::Begin))
     }
 
-    /// With what a later run must know to go on.
+    /// With what a later run needs to continue.
     pub fn begin_with(&self, step: &str, facts: BTreeMap<String, String>) -> io::Result<()> {
         self.append(&Line { facts, ..Line::now(&self.who, Some(step), Event::Begin) })
     }
@@ -95,7 +95,7 @@ impl Journal {
         Ok(file)
     }
 
-    /// Works on a step, with a line before and one after. For steps that can be told by what they leave behind: a journal that
+    /// Works on a step, with a line before and one after. For steps whose results show by themselves that they were done: a journal that
     /// cannot be written is said and does not stop them.
     pub async fn step<T, E: Display>(
         &self,
@@ -109,7 +109,7 @@ impl Journal {
     }
 
     /// As `step`, for the service itself.
-    pub async fn run<T, E: Display>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    pub async fn service<T, E: Display>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         self.tell(Line::now(&self.who, None, Event::Begin));
         let worked = work.await;
         self.finished(&worked);

@@ -12,7 +12,7 @@ use seedling_types::paths;
 use std::time::Duration;
 
 /// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
-pub(super) async fn run(c: &Context) -> Result<()> {
+pub(super) async fn tear_down(c: &Context) -> Result<()> {
     println!("Tearing down temporary bootstrap control plane...");
     c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
     c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;
@@ -42,7 +42,7 @@ async fn stop_api_server(c: &Context) -> Result<()> {
     gone(&c.node, "kube-apiserver").await
 }
 
-/// The kubelet stopped the container; asked of the runtime, since a standalone kubelet tells no API.
+/// Waits until the kubelet has stopped the container; asks the runtime, since a standalone kubelet reports to no API.
 async fn gone(node: &str, container: &str) -> Result<()> {
     let condition = Condition::new(
         format!("container {container} to stop"),
@@ -78,7 +78,7 @@ async fn release_lease(client: &Client, name: &str) -> Result<()> {
     let api: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
     match api.replace(name, &Default::default(), &lease).await {
         Ok(_) => Ok(()),
-        // Somebody else took it meanwhile.
+        // Somebody else has taken it.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(e) => Err(ClusterError::Api { what: format!("releasing Lease {name}"), source: e.into() }.into()),
     }
