@@ -80,34 +80,28 @@ pub fn usage(path: &str) -> Usage {
 }
 
 fn usage_below(root: &Path, path: &str) -> Usage {
-    let number = |tree: &str, file: &str| -> u64 {
+    let read = |tree: &str, file: &str| {
         let file = root.join(tree).join(path.trim_start_matches('/')).join(file);
-        fs::read_to_string(file).ok().and_then(|s| s.trim().parse().ok()).unwrap_or_default()
+        fs::read_to_string(file).unwrap_or_default()
     };
+    let number = |tree: &str, file: &str| read(tree, file).trim().parse::<u64>().unwrap_or_default();
     let field = |tree: &str, file: &str, name: &str| -> u64 {
-        let file = root.join(tree).join(path.trim_start_matches('/')).join(file);
-        let text = fs::read_to_string(file).unwrap_or_default();
+        let text = read(tree, file);
         let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|v| v.parse().ok()).unwrap_or_default()
     };
     if is_version_2(root) {
+        let cache = field("", "memory.stat", "inactive_file");
         return Usage {
             cpu_seconds: field("", "cpu.stat", "usage_usec") as f64 / 1e6,
-            memory_bytes: number("", "memory.current").saturating_sub(field(
-                "",
-                "memory.stat",
-                "inactive_file",
-            )),
+            memory_bytes: number("", "memory.current").saturating_sub(cache),
             memory_peak_bytes: number("", "memory.peak"),
         };
     }
+    let cache = field("memory", "memory.stat", "total_inactive_file");
     Usage {
         cpu_seconds: number("cpuacct", "cpuacct.usage") as f64 / 1e9,
-        memory_bytes: number("memory", "memory.usage_in_bytes").saturating_sub(field(
-            "memory",
-            "memory.stat",
-            "total_inactive_file",
-        )),
+        memory_bytes: number("memory", "memory.usage_in_bytes").saturating_sub(cache),
         memory_peak_bytes: number("memory", "memory.max_usage_in_bytes"),
     }
 }

@@ -83,24 +83,8 @@ pub enum Error {
     Unmet(#[from] Unmet),
 }
 
-/// All files are named by [`cannot`]; what is left is the journal.
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<ClusterError> for Error {
-    fn from(error: ClusterError) -> Self {
-        Self::Cluster(error)
-    }
-}
-
-impl From<reqwest::Error> for Error {
-    fn from(error: reqwest::Error) -> Self {
-        Self::Http(error)
-    }
-}
+// All files are named by [`cannot`]; what is left is the journal.
+seedling_steps::convert_errors!(Error: io::Error => Journal, ClusterError => Cluster, reqwest::Error => Http);
 
 /// For `map_err`: "cannot read /etc/kubernetes/kubeconfig: …".
 pub(crate) fn cannot<E: Into<io::Error>>(verb: &str, what: impl AsRef<Path>) -> impl FnOnce(E) -> Error {

@@ -18,3 +18,16 @@ pub use condition::{
 pub use journal::Journal;
 pub use record::{Entry, Phase, Recorder, Result as StageResult, record, stage_seconds};
 pub use stage::{Stage, matches_pattern};
+
+/// `?` turns each of these errors into its variant. Without thiserror's `#[from]`, which would also make it the source: the text of these
+/// variants has all causes already, and whoever prints sources would print them twice.
+#[macro_export]
+macro_rules! convert_errors {
+    ($error:ident: $($from:ty => $variant:ident),+ $(,)?) => {$(
+        impl From<$from> for $error {
+            fn from(error: $from) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )+};
+}
