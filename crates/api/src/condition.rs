@@ -8,17 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    #[serde(rename = "type")]
-    pub kind: String,
+    #[serde(rename = "type")] pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    #[serde(deserialize_with = "or_default")]
-    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")] pub reason: Option<String>,
+    #[serde(deserialize_with = "or_default")] pub message: String,
     /// RFC 3339, UTC.
-    #[serde(deserialize_with = "or_default")]
-    pub last_transition_time: String,
+    #[serde(deserialize_with = "or_default")] pub last_transition_time: String,
 }
 
 impl Condition {

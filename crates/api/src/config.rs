@@ -1,17 +1,26 @@
 //! config.openshift.io/v1
 
 use crate::Condition;
-use crate::kind::kind;
+use crate::kind::kinds;
 use serde::{Deserialize, Serialize};
+
+kinds! {
+    /// What an operator says of itself.
+    ClusterOperator = "ClusterOperator" "clusteroperators" in "config.openshift.io" cluster: Nothing, ClusterOperatorStatus;
+    /// How far the payload is.
+    ClusterVersion = "ClusterVersion" "clusterversions" in "config.openshift.io" cluster: ClusterVersionSpec, ClusterVersionStatus;
+    Dns = "DNS" "dnses" in "config.openshift.io" cluster: DnsSpec, Nothing;
+    Infrastructure = "Infrastructure" "infrastructures" in "config.openshift.io" cluster: Nothing, InfrastructureStatus;
+    Network = "Network" "networks" in "config.openshift.io" cluster: NetworkSpec, NetworkStatus;
+    Scheduler = "Scheduler" "schedulers" in "config.openshift.io" cluster: SchedulerSpec, Nothing;
+    FeatureGate = "FeatureGate" "featuregates" in "config.openshift.io" cluster: FeatureGateSpec, FeatureGateStatus;
+    /// Where a console would be found.
+    Route = "Route" "routes" in "route.openshift.io" namespaced: RouteSpec, RouteStatus;
+}
 
 /// A spec or a status of which nothing is read or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nothing {}
-
-kind! {
-    /// What an operator says of itself.
-    ClusterOperator = "ClusterOperator" "clusteroperators" in "config.openshift.io": Nothing, ClusterOperatorStatus
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -33,34 +42,23 @@ pub struct OperandVersion {
 pub struct RelatedObject {
     pub group: String,
     pub resource: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub namespace: Option<String>,
     pub name: String,
-}
-
-kind! {
-    /// How far the payload is.
-    ClusterVersion = "ClusterVersion" "clusterversions" in "config.openshift.io": ClusterVersionSpec, ClusterVersionStatus
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterVersionSpec {
-    #[serde(rename = "clusterID", skip_serializing_if = "String::is_empty")]
-    pub cluster_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overrides: Option<Vec<Override>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capabilities: Option<Capabilities>,
+    #[serde(rename = "clusterID", skip_serializing_if = "String::is_empty")] pub cluster_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")] pub overrides: Option<Vec<Override>>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub capabilities: Option<Capabilities>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Capabilities {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub baseline_capability_set: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub additional_enabled_capabilities: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub baseline_capability_set: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub additional_enabled_capabilities: Option<Vec<String>>,
 }
 
 /// A manifest that the version operator leaves alone.
@@ -112,10 +110,6 @@ impl Update {
     }
 }
 
-kind! {
-    Dns = "DNS" "dnses" in "config.openshift.io": DnsSpec, Nothing
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DnsSpec {
@@ -123,21 +117,11 @@ pub struct DnsSpec {
     pub base_domain: String,
 }
 
-kind! {
-    Infrastructure = "Infrastructure" "infrastructures" in "config.openshift.io": Nothing, InfrastructureStatus
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InfrastructureStatus {
-    #[serde(rename = "apiServerURL")]
-    pub api_server_url: String,
-    #[serde(rename = "apiServerInternalURI")]
-    pub api_server_internal_uri: String,
-}
-
-kind! {
-    Network = "Network" "networks" in "config.openshift.io": NetworkSpec, NetworkStatus
+    #[serde(rename = "apiServerURL")] pub api_server_url: String,
+    #[serde(rename = "apiServerInternalURI")] pub api_server_internal_uri: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,29 +129,21 @@ kind! {
 pub struct NetworkSpec {
     pub cluster_network: Vec<ClusterNetworkEntry>,
     pub service_network: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub network_type: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterNetworkEntry {
     pub cidr: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_prefix: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub host_prefix: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetworkStatus {
-    #[serde(flatten)]
-    pub asked_for: NetworkSpec,
-    #[serde(rename = "clusterNetworkMTU", skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<u32>,
-}
-
-kind! {
-    Scheduler = "Scheduler" "schedulers" in "config.openshift.io": SchedulerSpec, Nothing
+    #[serde(flatten)] pub asked_for: NetworkSpec,
+    #[serde(rename = "clusterNetworkMTU", skip_serializing_if = "Option::is_none")] pub mtu: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,15 +152,10 @@ pub struct SchedulerSpec {
     pub masters_schedulable: bool,
 }
 
-kind! {
-    FeatureGate = "FeatureGate" "featuregates" in "config.openshift.io": FeatureGateSpec, FeatureGateStatus
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FeatureGateSpec {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub feature_set: String,
+    #[serde(skip_serializing_if = "String::is_empty")] pub feature_set: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,11 +176,6 @@ pub struct GatesOfVersion {
 #[serde(default)]
 pub struct Gate {
     pub name: String,
-}
-
-kind! {
-    /// Where a console would be found.
-    Route = "Route" "routes" in "route.openshift.io", "route.openshift.io/v1", NamespaceResourceScope: RouteSpec, RouteStatus
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,12 +3,15 @@
 
 use crate::Condition;
 use crate::config::Nothing;
-use crate::kind::{kind, or_default};
+use crate::kind::{kinds, or_default};
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-kind! {
-    Pod = "Pod" "pods" in "", "v1", NamespaceResourceScope: PodSpec, PodStatus
+kinds! {
+    Pod = "Pod" "pods" in "" namespaced: PodSpec, PodStatus;
+    Node = "Node" "nodes" in "" cluster: NodeSpec, NodeStatus;
+    /// Only whether it is there, and whether somebody changed it.
+    DaemonSet = "DaemonSet" "daemonsets" in "apps" namespaced: Nothing, Nothing;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,10 +24,8 @@ pub struct PodSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     pub phase: Option<String>,
-    #[serde(deserialize_with = "or_default")]
-    pub conditions: Vec<Condition>,
-    #[serde(deserialize_with = "or_default")]
-    pub container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "or_default")] pub conditions: Vec<Condition>,
+    #[serde(deserialize_with = "or_default")] pub container_statuses: Vec<ContainerStatus>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,10 +33,8 @@ pub struct PodStatus {
 pub struct ContainerStatus {
     pub name: String,
     /// Of the last one that was started.
-    #[serde(rename = "containerID")]
-    pub container_id: Option<String>,
-    #[serde(deserialize_with = "or_default")]
-    pub state: ContainerState,
+    #[serde(rename = "containerID")] pub container_id: Option<String>,
+    #[serde(deserialize_with = "or_default")] pub state: ContainerState,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,37 +50,24 @@ pub struct Waiting {
     pub reason: Option<String>,
 }
 
-kind! {
-    Node = "Node" "nodes" in "", "v1", ClusterResourceScope: NodeSpec, NodeStatus
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeSpec {
-    #[serde(deserialize_with = "or_default")]
-    pub taints: Vec<Taint>,
+    #[serde(deserialize_with = "or_default")] pub taints: Vec<Taint>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeStatus {
-    #[serde(deserialize_with = "or_default")]
-    pub conditions: Vec<Condition>,
-    #[serde(deserialize_with = "or_default")]
-    pub addresses: Vec<NodeAddress>,
+    #[serde(deserialize_with = "or_default")] pub conditions: Vec<Condition>,
+    #[serde(deserialize_with = "or_default")] pub addresses: Vec<NodeAddress>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeAddress {
-    #[serde(rename = "type")]
-    pub kind: String,
+    #[serde(rename = "type")] pub kind: String,
     pub address: String,
-}
-
-kind! {
-    /// Only whether it is there, and whether somebody changed it.
-    DaemonSet = "DaemonSet" "daemonsets" in "apps", "apps/v1", NamespaceResourceScope: Nothing, Nothing
 }
 
 impl Pod {

@@ -1,13 +1,12 @@
 //! What makes a struct a kind of the API.
 
 /// `metadata`, `spec` and `status`; `apiVersion` and `kind` are said when it is written, and not asked for when it is read.
-macro_rules! kind {
-    ($(#[$doc:meta])* $name:ident = $kind:literal $plural:literal in $group:literal: $spec:ty, $status:ty) => {
-        $crate::kind::kind! {
-            $(#[$doc])* $name = $kind $plural in $group, concat!($group, "/v1"), ClusterResourceScope: $spec, $status
-        }
-    };
-    ($(#[$doc:meta])* $name:ident = $kind:literal $plural:literal in $group:literal, $api_version:expr, $scope:ident: $spec:ty, $status:ty) => {
+macro_rules! kinds {
+    (@version "") => { "v1" };
+    (@version $group:tt) => { concat!($group, "/v1") };
+    (@scope cluster) => { k8s_openapi::ClusterResourceScope };
+    (@scope namespaced) => { k8s_openapi::NamespaceResourceScope };
+    ($($(#[$doc:meta])* $name:ident = $kind:literal $plural:literal in $group:tt $scope:ident: $spec:ty, $status:ty;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
         pub struct $name {
@@ -19,12 +18,12 @@ macro_rules! kind {
         }
 
         impl k8s_openapi::Resource for $name {
-            const API_VERSION: &'static str = $api_version;
+            const API_VERSION: &'static str = $crate::kind::kinds!(@version $group);
             const GROUP: &'static str = $group;
             const KIND: &'static str = $kind;
             const VERSION: &'static str = "v1";
             const URL_PATH_SEGMENT: &'static str = $plural;
-            type Scope = k8s_openapi::$scope;
+            type Scope = $crate::kind::kinds!(@scope $scope);
         }
 
         impl k8s_openapi::Metadata for $name {
@@ -42,9 +41,9 @@ macro_rules! kind {
                 $crate::kind::serialize::<Self, _, _, _>(serializer, &self.metadata, &self.spec, &self.status)
             }
         }
-    };
+    )+};
 }
-pub(crate) use kind;
+pub(crate) use kinds;
 
 use k8s_openapi::Resource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -71,7 +70,7 @@ pub(crate) fn serialize<K: Resource, A: Serialize, B: Serialize, S: Serializer>(
     object.end()
 }
 
-/// What is written as null is as good as not there.
+/// Null means the same as absent.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

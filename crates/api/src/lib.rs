@@ -1,13 +1,17 @@
 //! The kinds of the API that Seedling reads or writes, and one way to ask an object for a condition.
 //!
-//! Kubernetes' own kinds are k8s-openapi's, but for the large ones (`core.rs`). Those and OpenShift's kinds have the fields that Seedling reads or writes: they are applied with
-//! the fields that are set and nothing else, so that what is not here is nobody's business.
+//! Kubernetes' own kinds are k8s-openapi's, except for the large ones (`core.rs`). Those and OpenShift's kinds have only the fields that
+//! Seedling reads or writes. Only fields that are set are applied, so that others keep theirs.
 
+#[rustfmt::skip] // A field is a line, as in Go.
 pub mod condition;
+#[rustfmt::skip]
 pub mod config;
+#[rustfmt::skip]
 pub mod core;
 mod kind;
 pub mod machine_configuration;
+#[rustfmt::skip]
 pub mod operator;
 
 pub use self::core::{DaemonSet, Node, Pod};

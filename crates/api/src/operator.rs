@@ -1,36 +1,30 @@
 //! operator.openshift.io/v1: the settings of the operators whose operands are static pods.
 
 use crate::Condition;
-use crate::kind::kind;
+use crate::kind::kinds;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StaticPodSpec {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub force_redeployment_reason: String,
+    #[serde(skip_serializing_if = "String::is_empty")] pub force_redeployment_reason: String,
 }
 
 /// Every field has its own writer, so each may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StaticPodStatus {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latest_available_revision: Option<i64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub node_statuses: Vec<NodeStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")] pub conditions: Vec<Condition>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub latest_available_revision: Option<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")] pub node_statuses: Vec<NodeStatus>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     pub node_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub current_revision: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_revision: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub current_revision: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")] pub target_revision: Option<i64>,
 }
 
 impl StaticPodStatus {
@@ -56,17 +50,11 @@ impl NodeStatus {
     }
 }
 
-kind! {
-    Etcd = "Etcd" "etcds" in "operator.openshift.io": StaticPodSpec, StaticPodStatus
-}
-kind! {
-    KubeApiServer = "KubeAPIServer" "kubeapiservers" in "operator.openshift.io": StaticPodSpec, StaticPodStatus
-}
-kind! {
-    KubeControllerManager = "KubeControllerManager" "kubecontrollermanagers" in "operator.openshift.io": StaticPodSpec, StaticPodStatus
-}
-kind! {
-    KubeScheduler = "KubeScheduler" "kubeschedulers" in "operator.openshift.io": StaticPodSpec, StaticPodStatus
+kinds! {
+    Etcd = "Etcd" "etcds" in "operator.openshift.io" cluster: StaticPodSpec, StaticPodStatus;
+    KubeApiServer = "KubeAPIServer" "kubeapiservers" in "operator.openshift.io" cluster: StaticPodSpec, StaticPodStatus;
+    KubeControllerManager = "KubeControllerManager" "kubecontrollermanagers" in "operator.openshift.io" cluster: StaticPodSpec, StaticPodStatus;
+    KubeScheduler = "KubeScheduler" "kubeschedulers" in "operator.openshift.io" cluster: StaticPodSpec, StaticPodStatus;
 }
 
 /// The four have the same form. The object is called `cluster`.

@@ -3,7 +3,7 @@
 use crate::given::Given;
 use crate::graph::{Asset, Found, Id, Parents};
 use crate::store::{Files, one};
-use crate::{CreateError, install_config, shape};
+use crate::{CreateError, Result, install_config, shape};
 use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
 use seedling_pki::trust::{Bundle, Cluster, Leaf, Names, Signer, TEN_YEARS};
 use seedling_pki::{CertKey, KeyAlgorithm, bundle, check_signer};
@@ -37,7 +37,7 @@ pub(crate) fn asset_of(file: &'static str) -> Id {
 }
 
 /// A pair of the table, by file name.
-pub(crate) fn pair(made: &Parents, file: &'static str) -> Result<CertKey, CreateError> {
+pub(crate) fn pair(made: &Parents, file: &'static str) -> Result<CertKey> {
     let part = |end: &str| made.file(asset_of(file), &format!("tls/{file}.{end}")).map(str::to_string);
     Ok(CertKey { cert: part("crt")?, key: part("key")? })
 }
@@ -55,7 +55,7 @@ fn key_parameters() -> Asset {
 
 fn of_signer(signer: &'static Signer) -> Asset {
     let mut needs = vec![KEY_PARAMETERS];
-    // Such ones are made anew with the install-config.
+    // These are made again when the install-config changes.
     needs.extend((signer.validity != TEN_YEARS).then_some(install_config::ID));
     Asset::new(signer.asset, &name(signer.file), &needs, |p, _| {
         Ok(files(signer.file, signer.make(keys(p)?, p.run().options.now)?))
@@ -94,7 +94,7 @@ fn name(file: &str) -> String {
     format!("Certificate ({file})")
 }
 
-fn keys(made: &Parents) -> Result<KeyAlgorithm, CreateError> {
+fn keys(made: &Parents) -> Result<KeyAlgorithm> {
     Ok(made.file(KEY_PARAMETERS, "algorithm")?.parse().unwrap_or_default())
 }
 
@@ -102,7 +102,7 @@ fn files(file: &str, pair: CertKey) -> Files {
     [(format!("tls/{file}.crt"), pair.cert), (format!("tls/{file}.key"), pair.key)].into()
 }
 
-fn own_signer(given: &Given, signer: &Signer) -> Result<Option<Found>, CreateError> {
+fn own_signer(given: &Given, signer: &Signer) -> Result<Option<Found>> {
     if !given.run.options.own_signers {
         return Ok(None);
     }

@@ -4,25 +4,20 @@ use crate::given::Given;
 use crate::graph::{self, engine::Engine};
 use crate::store::{Change, Disk, Folder, Store};
 use crate::{
-    CreateError, Message, Options, Outcome, Target, bootstrap, certificates, nodes, refresh as renewal,
-    shape, state,
+    CreateError, Message, Options, Outcome, Result, Target, bootstrap, certificates, nodes,
+    refresh as renewal, shape, state,
 };
 use std::path::Path;
 use time::format_description::well_known::Rfc3339;
 
-pub fn create(target: Target, dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
+pub fn create(target: Target, dir: &Path, options: &Options) -> Result<Outcome> {
     create_on(&Folder::new(dir), target, dir, options)
 }
 
 /// The same on a disk of the caller's: a test's may fail.
-pub fn create_on(
-    disk: &dyn Disk,
-    target: Target,
-    dir: &Path,
-    options: &Options,
-) -> Result<Outcome, CreateError> {
+pub fn create_on(disk: &dyn Disk, target: Target, dir: &Path, options: &Options) -> Result<Outcome> {
     let store = Store::open(dir, disk)?;
-    let done = run(&store, target, dir, options);
+    let done = fetch_and_write(&store, target, dir, options);
     let lines: Vec<_> = match &done {
         Ok(outcome) => outcome.messages.iter().map(|m| (m.level.as_str(), m.text.clone())).collect(),
         Err(error) => error.lines(),
@@ -35,7 +30,7 @@ pub fn create_on(
 }
 
 /// Platforms whose machines somebody else switches on have no such target. Unlike upstream's, this one eats nothing.
-pub fn refuse_cluster(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
+pub fn refuse_cluster(dir: &Path, options: &Options) -> Result<Outcome> {
     let name = "Cluster Infrastructure Variables";
     let refused = CreateError::Infrastructure(platform(dir, options)?.into());
     Err(refused
@@ -44,7 +39,7 @@ pub fn refuse_cluster(dir: &Path, options: &Options) -> Result<Outcome, CreateEr
 }
 
 /// `none` or `baremetal`, as the install-config says that is there or went into an earlier run.
-pub fn platform(dir: &Path, options: &Options) -> Result<&'static str, CreateError> {
+pub fn platform(dir: &Path, options: &Options) -> Result<&'static str> {
     let disk = Folder::new(dir);
     let store = Store::open(dir, &disk)?;
     let given = Given::read(&store, Target::InstallConfig, options, &state::read(&store)?)?;
@@ -52,7 +47,7 @@ pub fn platform(dir: &Path, options: &Options) -> Result<&'static str, CreateErr
 }
 
 /// The certificates of an asset directory renewed, and with them what carries them.
-pub fn refresh(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
+pub fn refresh(dir: &Path, options: &Options) -> Result<Outcome> {
     let disk = Folder::new(dir);
     let old = state::read(&Store::open(dir, &disk)?)?;
     let in_place = old.contains_key(&format!("*{}", bootstrap::IN_PLACE));
@@ -64,11 +59,11 @@ pub fn refresh(dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
 }
 
 /// Carries out what a killed run had decided; without one, nothing happens.
-pub fn recover(dir: &Path) -> Result<(), CreateError> {
+pub fn recover(dir: &Path) -> Result<()> {
     Store::open(dir, &Folder::new(dir)).map(drop)
 }
 
-fn run(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<Outcome, CreateError> {
+fn fetch_and_write(store: &Store, target: Target, dir: &Path, options: &Options) -> Result<Outcome> {
     let mut old = state::read(store)?;
     if options.refresh {
         renewal::renew(&mut old, options.now)?;

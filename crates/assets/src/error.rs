@@ -4,6 +4,8 @@ use crate::Target;
 use crate::config::{Problem, problem};
 use std::path::{Path, PathBuf};
 
+pub type Result<T, E = CreateError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     #[error("{}", explain(*target, problems).join("\n"))]

@@ -2,7 +2,7 @@
 
 use crate::error::Stale;
 use crate::store::Files;
-use crate::{CreateError, pointer};
+use crate::{CreateError, Result, pointer};
 use seedling_ignition::decode;
 use seedling_pki::certificates;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// Refuses Ignition configs that carry an expired certificate.
-pub(crate) fn check(files: &Files, now: OffsetDateTime) -> Result<(), CreateError> {
+pub(crate) fn check(files: &Files, now: OffsetDateTime) -> Result<()> {
     let mut expired = Vec::new();
     for (file, ignition) in files {
         for (path, pem) in carried(&pointer::parse(file, ignition)?) {
@@ -20,12 +20,12 @@ pub(crate) fn check(files: &Files, now: OffsetDateTime) -> Result<(), CreateErro
     if expired.is_empty() { Ok(()) } else { Err(CreateError::Expired(expired)) }
 }
 
-pub(crate) fn still_good(name: &str, pem: &str, now: OffsetDateTime) -> Result<(), CreateError> {
+pub(crate) fn still_good(name: &str, pem: &str, now: OffsetDateTime) -> Result<()> {
     stale(name, pem, now)?.map_or(Ok(()), |stale| Err(CreateError::Expired(vec![stale])))
 }
 
 /// The first certificate of a file decides, as upstream's.
-fn stale(name: &str, pem: &str, now: OffsetDateTime) -> Result<Option<Stale>, CreateError> {
+fn stale(name: &str, pem: &str, now: OffsetDateTime) -> Result<Option<Stale>> {
     let first = certificates(pem)?.into_iter().next().filter(|cert| cert.not_after <= now);
     Ok(first.map(|cert| Stale {
         file: name.into(),

@@ -3,7 +3,9 @@
 use crate::config::{Context, InstallConfig, PASSED_OVER, parse_hosts};
 use crate::graph::{Found, Id};
 use crate::store::{self, Files, Store, one};
-use crate::{CreateError, Message, Options, Target, USER, install_config, keys, nodes, release, shape};
+use crate::{
+    CreateError, Message, Options, Result, Target, USER, install_config, keys, nodes, release, shape,
+};
 use seedling_pki::{KeyAlgorithm, KeyPair, PkiError, rsa_keypair};
 use seedling_types::Inventory;
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use std::thread::JoinHandle;
 
 pub(crate) const HOSTS_FILE: &str = "hosts.yaml";
 
-/// How this run was asked for, which is no asset: nothing is made anew because of it.
+/// How this run was asked for. It is no asset: nothing is made again because it changed.
 pub(crate) struct Run<'a> {
     pub options: &'a Options,
     /// The release's, or this program's.
@@ -37,7 +39,7 @@ pub(crate) struct Given<'a> {
 }
 
 impl Run<'_> {
-    pub(crate) fn service_account(&self) -> Result<KeyPair, CreateError> {
+    pub(crate) fn service_account(&self) -> Result<KeyPair> {
         let early = self.service_account.lock().ok().and_then(|mut early| early.take());
         let made = early.and_then(|thread| thread.join().ok()).unwrap_or_else(rsa_keypair);
         Ok(made?)
@@ -50,7 +52,7 @@ impl<'a> Given<'a> {
         target: Target,
         options: &'a Options,
         old: &BTreeMap<String, Files>,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Self> {
         let known =
             |id: Id, file: &str| old.get(&format!("*{id}")).and_then(|files| files.get(file)).cloned();
         let release_json = store::read(&options.release.join(release::FILE))?;
@@ -123,13 +125,13 @@ impl<'a> Given<'a> {
     }
 
     /// A file that is an asset by itself.
-    pub(crate) fn file(&self, path: &str) -> Result<Option<Found>, CreateError> {
+    pub(crate) fn file(&self, path: &str) -> Result<Option<Found>> {
         let found = self.store.read(path)?;
         Ok(found.map(|contents| Found::all_of(one(path, &contents))))
     }
 }
 
-fn read_hosts(store: &Store, options: &Options) -> Result<Option<String>, CreateError> {
+fn read_hosts(store: &Store, options: &Options) -> Result<Option<String>> {
     match &options.hosts {
         Some(path) => match store::read(path)? {
             Some(text) => Ok(Some(text)),

@@ -2,7 +2,7 @@
 
 use crate::graph::{Asset, Id, Parents};
 use crate::store::{Files, one};
-use crate::{CreateError, install_config};
+use crate::{Result, install_config};
 use rand::seq::IndexedRandom;
 
 pub(crate) const CLUSTER_ID: Id = "installconfig.ClusterID";
@@ -39,7 +39,7 @@ impl Identity {
             infra_id: format!("{}-{}", infra_name(cluster_name), pick(SAFE, 5)),
         }
     }
-    pub(crate) fn of(made: &Parents) -> Result<Self, CreateError> {
+    pub(crate) fn of(made: &Parents) -> Result<Self> {
         let part = |name| made.file(CLUSTER_ID, name).map(str::to_string);
         Ok(Self { cluster_id: part("clusterID")?, infra_id: part("infraID")? })
     }

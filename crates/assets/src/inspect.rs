@@ -1,7 +1,7 @@
 //! Every certificate of an asset directory, for people who want to know how long they have.
 
 use crate::store::{Folder, Store};
-use crate::{CreateError, expiry, pointer, state};
+use crate::{CreateError, Result, expiry, pointer, state};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_pki::Certificate;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Listed {
 }
 
 /// From the state file (all that `create` made), the Ignition configs and the admin kubeconfig.
-pub fn certificates(dir: &Path) -> Result<Vec<Listed>, CreateError> {
+pub fn certificates(dir: &Path) -> Result<Vec<Listed>> {
     let disk = Folder::new(dir);
     let store = Store::open(dir, &disk)?;
     let mut found = Vec::new();
@@ -38,7 +38,7 @@ pub fn certificates(dir: &Path) -> Result<Vec<Listed>, CreateError> {
 }
 
 /// Those of a kubeconfig: the server's authorities and the user's own.
-pub fn in_kubeconfig(name: &str, yaml: &str) -> Result<Vec<Listed>, CreateError> {
+pub fn in_kubeconfig(name: &str, yaml: &str) -> Result<Vec<Listed>> {
     let failed = |e: serde_saphyr::Error| CreateError::Unmarshal { file: name.into(), why: e.to_string() };
     let config: Value = serde_saphyr::from_str(yaml).map_err(failed)?;
     let mut found = Vec::new();
@@ -55,7 +55,7 @@ pub fn in_kubeconfig(name: &str, yaml: &str) -> Result<Vec<Listed>, CreateError>
     Ok(found)
 }
 
-fn listed(place: &str, pem: &str) -> Result<Vec<Listed>, CreateError> {
+fn listed(place: &str, pem: &str) -> Result<Vec<Listed>> {
     let all = seedling_pki::certificates(pem)?.into_iter();
     Ok(all.map(|certificate| Listed { place: place.into(), certificate }).collect())
 }

@@ -1,6 +1,6 @@
 //! Key pairs without a certificate.
 
-use crate::CreateError;
+use crate::Result;
 use crate::given::Given;
 use crate::graph::{Asset, Found, Id};
 use crate::store::Files;
@@ -31,7 +31,7 @@ fn files(path: &str, pair: KeyPair) -> Files {
     [(format!("{path}.key"), pair.key), (format!("{path}.pub"), pair.public)].into()
 }
 
-fn bound(given: &Given) -> Result<Option<Found>, CreateError> {
+fn bound(given: &Given) -> Result<Option<Found>> {
     let path = format!("{BOUND}.key");
     let Some(key) = given.store.read(&path)? else { return Ok(None) };
     let public = keypair_of(&key)?.public;

@@ -5,7 +5,7 @@ use crate::given::Given;
 use crate::graph::{Asset, Id, Parents};
 use crate::store::one;
 use crate::yaml::to_yaml;
-use crate::{CreateError, install_config};
+use crate::{Result, install_config};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_types::ports;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ enum Host {
 }
 
 const SERVERS: &str = "kube-apiserver-complete-server-ca-bundle";
-/// What lies in bootstrap.ign is read by whoever sees that file: it ends with the bring-up's day, and the person's own is not in it.
+/// Who sees bootstrap.ign can read all of it: this one expires a day after the bring-up, and the administrator's own is not in it.
 const BOOTSTRAP_ADMIN: &str = "bootstrap-admin-client";
 
 #[rustfmt::skip]
@@ -57,7 +57,7 @@ impl Row {
         let lies_there = |given: &Given| self.id == ADMIN && !given.run.options.refresh;
         asset.loaded(move |given, _| if lies_there(given) { given.file(self.file) } else { Ok(None) })
     }
-    fn yaml(&self, made: &Parents) -> Result<String, CreateError> {
+    fn yaml(&self, made: &Parents) -> Result<String> {
         let (config, user) = (made.config()?, self.user);
         let host = match self.host {
             Host::Api => config.domain.api(),

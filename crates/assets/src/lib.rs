@@ -32,7 +32,7 @@ mod store;
 mod yaml;
 
 pub use create::{create, create_on, platform, recover, refresh, refuse_cluster};
-pub use error::CreateError;
+pub use error::{CreateError, Result};
 pub use graph::dot;
 pub use inspect::{Listed, certificates, in_kubeconfig};
 pub use kubeconfig::lab_kubeconfig;
@@ -88,7 +88,7 @@ pub struct Options {
     pub refresh: bool,
     /// Who runs this, as noted in the cluster.
     pub invoker: String,
-    /// The machine-config server answers whoever reaches it, as upstream's: no tokens.
+    /// The machine-config server answers every client, as upstream's: no tokens.
     pub open: bool,
     /// FIPS clusters are let through, although this program is not FIPS-capable.
     pub skip_host_crypto: bool,

@@ -4,7 +4,7 @@ use crate::certificates::pair;
 use crate::given::HOSTS_FILE;
 use crate::graph::{Asset, Found, Id, Parents};
 use crate::store::{Files, one};
-use crate::{CreateError, certificates, install_config, pointer, shape};
+use crate::{CreateError, Result, certificates, install_config, pointer, shape};
 use seedling_types::admission::{Admission, Issued};
 use seedling_types::{Host, Inventory, NodeToken};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ fn tokens(inventory: Option<&Inventory>, known: Option<&Files>) -> Files {
 }
 
 /// The same as the role's, with the machine's own token.
-fn pointers(made: &Parents) -> Result<Files, CreateError> {
+fn pointers(made: &Parents) -> Result<Files> {
     let (host, root_ca) = (shape::pointer_host(made.config()?), pair(made, "root-ca")?.cert);
     let tokens = made.files(NODE_TOKENS)?;
     let mut files = Files::new();
@@ -56,7 +56,7 @@ fn pointers(made: &Parents) -> Result<Files, CreateError> {
 }
 
 /// What the machine-config server knows of the tokens: their digests.
-pub(crate) fn admission(made: &Parents) -> Result<Admission, CreateError> {
+pub(crate) fn admission(made: &Parents) -> Result<Admission> {
     let tokens = made.files(NODE_TOKENS)?;
     let mut nodes = BTreeMap::new();
     for (name, token) in tokens {

@@ -4,7 +4,7 @@
 use crate::graph::{Asset, Id};
 use crate::store::Files;
 use crate::yaml::to_yaml;
-use crate::{CreateError, config, manifests};
+use crate::{CreateError, Result, config, manifests};
 use serde_json::{Value, json};
 
 pub(crate) const ID: Id = "bootstrap.CVOIgnore";
@@ -18,7 +18,7 @@ pub(crate) fn asset() -> Asset {
 }
 
 /// The longer cvo-overrides.yaml, and the patch that restores it.
-pub fn ignore(manifests: &Files, openshift: &Files) -> Result<Files, CreateError> {
+pub fn ignore(manifests: &Files, openshift: &Files) -> Result<Files> {
     let mut entries: Vec<Value> = Vec::new();
     for (_, object) in identify(manifests.iter().chain(openshift))? {
         if object.kind != "ClusterVersion" {
@@ -63,7 +63,7 @@ struct Object {
 /// Which object each file holds; two files for one object are an error.
 fn identify<'a>(
     manifests: impl Iterator<Item = (&'a String, &'a String)>,
-) -> Result<Vec<(&'a String, Object)>, CreateError> {
+) -> Result<Vec<(&'a String, Object)>> {
     let mut found: Vec<(&String, Object)> = Vec::new();
     for (path, text) in manifests {
         let value = parse(path, text)?;
@@ -93,7 +93,7 @@ fn identify<'a>(
 }
 
 /// The first document only, as bootkube applies it.
-fn parse(path: &str, text: &str) -> Result<Value, CreateError> {
+fn parse(path: &str, text: &str) -> Result<Value> {
     let failed = |e: serde_saphyr::Error| {
         let line = e.location().map(|l| l.line()).unwrap_or_default();
         let what = e.without_snippet().to_string();

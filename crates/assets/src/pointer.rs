@@ -1,6 +1,6 @@
-//! master.ign and worker.ign: nothing but where the real config is and whom to trust. A node's own pointer has its token besides.
+//! master.ign and worker.ign: only where the real config is and which CA to trust. A node's own pointer also has its token.
 
-use crate::CreateError;
+use crate::{CreateError, Result};
 use seedling_ignition::{Config, HttpHeader, Ignition, Redirect, Resource, Security, Tls, data_url};
 use seedling_types::{ClusterDomain, Host, Inventory, NodeToken, Role, ports};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn to(host: &str, pool: &str, root_ca: &str, http_headers: Vec<HttpHeader>) -> C
     }
 }
 
-pub(crate) fn parse(file: &str, text: &str) -> Result<Value, CreateError> {
+pub(crate) fn parse(file: &str, text: &str) -> Result<Value> {
     let failed = |e: serde_json::Error| {
         let why = if e.is_eof() { "unexpected end of JSON input".into() } else { e.to_string() };
         CreateError::Unmarshal { file: file.into(), why }
@@ -61,7 +61,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Value, CreateError> {
 }
 
 /// What a user added to a pointer config, without the pointer itself: a machine that follows it would come back to it.
-pub(crate) fn additions(file: &str, given: &str, made: &str) -> Result<Option<Value>, CreateError> {
+pub(crate) fn additions(file: &str, given: &str, made: &str) -> Result<Option<Value>> {
     let (mut given, made) = (parse(file, given)?, parse(file, made)?);
     if given == made {
         return Ok(None);

@@ -5,13 +5,13 @@
 
 use crate::graph::Id;
 use crate::store::Files;
-use crate::{CreateError, bootstrap, certificates, expiry, kubeconfig};
+use crate::{Result, bootstrap, certificates, expiry, kubeconfig};
 use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
 use seedling_pki::validity;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
-pub(crate) fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<(), CreateError> {
+pub(crate) fn renew(state: &mut BTreeMap<String, Files>, now: OffsetDateTime) -> Result<()> {
     let lasting = [certificates::ROOT_CA, certificates::MACHINE_CONFIG_SERVER];
     for signer in SIGNERS.iter().filter(|s| !lasting.contains(&s.asset)) {
         let [cert, key] = ["crt", "key"].map(|end| format!("tls/{}.{end}", signer.file));

@@ -1,8 +1,8 @@
 //! Asset "Release Image Pull Spec": release.json, as `seedling release build` left it.
 
-use crate::CreateError;
 use crate::graph::{Asset, Found, Id, Parents};
 use crate::store::one;
+use crate::{CreateError, Result};
 use seedling_types::ReleaseInfo;
 
 pub(crate) const ID: Id = "releaseimage.Image";
@@ -17,10 +17,10 @@ pub(crate) fn asset() -> Asset {
     )
 }
 
-pub(crate) fn of(made: &Parents) -> Result<ReleaseInfo, CreateError> {
+pub(crate) fn of(made: &Parents) -> Result<ReleaseInfo> {
     parse(made.file(ID, FILE)?)
 }
 
-pub(crate) fn parse(text: &str) -> Result<ReleaseInfo, CreateError> {
+pub(crate) fn parse(text: &str) -> Result<ReleaseInfo> {
     serde_json::from_str(text).map_err(|e| CreateError::Release(format!("{FILE}: {e}")))
 }

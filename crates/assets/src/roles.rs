@@ -7,7 +7,8 @@ use crate::identity::Identity;
 use crate::store::{Files, one};
 use crate::yaml::to_yaml;
 use crate::{
-    CreateError, Message, certificates, identity, install_config, machine_config, manifests, pointer, shape,
+    CreateError, Message, Result, certificates, identity, install_config, machine_config, manifests, pointer,
+    shape,
 };
 
 pub(crate) struct OfRole {
@@ -37,7 +38,7 @@ fn of_pool(
     id: Id,
     what: &str,
     needs: &[Id],
-    make: impl Fn(&Parents, &mut Vec<Message>) -> Result<Files, CreateError> + 'static,
+    make: impl Fn(&Parents, &mut Vec<Message>) -> Result<Files> + 'static,
 ) -> Asset {
     Asset::new(id, &format!("{} {what}", of.name), needs, move |p, say| {
         if shape::has_pool(p.config()?, of.pool) { make(p, say) } else { Ok(Files::new()) }
@@ -55,7 +56,7 @@ fn pointer_config(of: &'static OfRole) -> Asset {
     })
 }
 
-fn unedited(of: &OfRole, made: &Parents) -> Result<String, CreateError> {
+fn unedited(of: &OfRole, made: &Parents) -> Result<String> {
     let (host, root_ca) = (shape::pointer_host(made.config()?), pair(made, "root-ca")?.cert);
     Ok(serde_json::to_string(&pointer::pointer(&host, of.pool, &root_ca))?)
 }
@@ -74,7 +75,7 @@ fn machines(of: &'static OfRole) -> Asset {
 }
 
 /// Files of `openshift/` that belong to machines of a pool, or to none.
-pub(crate) fn manifests_of(given: &Given, pool: Option<&str>) -> Result<Option<Found>, CreateError> {
+pub(crate) fn manifests_of(given: &Given, pool: Option<&str>) -> Result<Option<Found>> {
     let mut found = given.store.manifests("openshift")?;
     found.retain(|path, _| machine_config::pool_of(path) == pool);
     let whole = match pool {

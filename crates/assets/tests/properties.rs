@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use seedling_assets::config::problem::report;
-use seedling_assets::config::{Context, InstallConfig, Step};
+use seedling_assets::config::{Context, FoundAt, InstallConfig};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn answered(text: &str) {
     match InstallConfig::parse(text, &CONTEXT) {
         Ok(config) => normal(&config),
         Err(problems) => {
-            assert!(problems.iter().any(|p| p.step != Step::Warning), "refused without a reason");
+            assert!(problems.iter().any(|p| p.step != FoundAt::Warning), "refused without a reason");
             assert!(!report(&problems).is_empty());
         }
     }

@@ -1,6 +1,6 @@
-//! In the bootstrap member's container, before etcd: whether this one start is to go on alone (`force-new-cluster`).
+//! In the bootstrap member's container, before etcd: whether this start continues alone (`force-new-cluster`).
 //!
-//! etcd gives up all other members at every start that says so, whoever holds a majority by then. So no config file says so, and
+//! etcd drops all other members at every start that says so, even if they are a majority by then. So no config file says so, and
 //! no start says so twice:
 //! - bootkube leaves an order beside the data, and stops etcd. The next start takes the order away, and the directory is on the disk
 //!   without it, before anything else happens. Killed before, nothing was forced, and the order is still good or withdrawn; killed
@@ -18,7 +18,7 @@ use seedling_cluster::recovery::{Allows, Refusal, Tail};
 use seedling_cluster::wal;
 use seedling_components::pod::to_yaml;
 use seedling_steps::journal::{Event, Line};
-use seedling_steps::{Journal, write_atomic};
+use seedling_steps::{Journal, if_there, sync_directory, write_atomic};
 use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -56,23 +56,19 @@ impl Order {
 
 /// What nobody has taken yet holds no longer.
 pub(crate) fn withdraw(data: &Path) -> Result<()> {
-    match std::fs::remove_file(data.join(ORDER)) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.and_then(|()| sync(data)).map_err(cannot("take away", data.join(ORDER))),
-    }
-}
-
-fn sync(dir: &Path) -> std::io::Result<()> {
-    std::fs::File::open(dir)?.sync_all()
+    let removed = if_there(std::fs::remove_file(data.join(ORDER)));
+    let synced = removed.and_then(|removed| removed.map_or(Ok(()), |()| sync_directory(data)));
+    synced.map_err(cannot("take away", data.join(ORDER)))
 }
 
 /// At most one caller gets an order, and it only once.
 fn take(data: &Path) -> Result<Option<Order>> {
-    match std::fs::rename(data.join(ORDER), data.join(TAKEN)) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        renamed => renamed.and_then(|()| sync(data)).map_err(cannot("take away", data.join(ORDER)))?,
-    }
     let taken = data.join(TAKEN);
+    let refused = || cannot("take away", data.join(ORDER));
+    if if_there(std::fs::rename(data.join(ORDER), &taken)).map_err(refused())?.is_none() {
+        return Ok(None);
+    }
+    sync_directory(data).map_err(refused())?;
     let order = std::fs::read(&taken).map_err(cannot("read", &taken))?;
     Ok(Some(serde_json::from_slice(&order).map_err(in_file(taken.display()))?))
 }
@@ -171,7 +167,7 @@ fn forced(config: &str) -> Result<String> {
     Ok(to_yaml(&config))
 }
 
-/// A file without a name; whoever this process becomes can read it.
+/// A file without a name, which the program that this process becomes can read.
 fn in_memory(text: &str) -> std::io::Result<OwnedFd> {
     let file = nix::sys::memfd::memfd_create(c"etcd.yaml", nix::sys::memfd::MFdFlags::empty())?;
     std::fs::File::from(file.try_clone()?).write_all(text.as_bytes())?;

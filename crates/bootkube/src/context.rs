@@ -3,9 +3,10 @@
 use crate::error::{cannot, in_file};
 use crate::identity::{Identity, Pins};
 use crate::{Error, Result, settings};
+use seedling_cluster::etcd::EtcdTls;
 use seedling_cluster::inventory::{self, InventoryError};
-use seedling_components::ClusterConfig;
-use seedling_steps::Journal;
+use seedling_components::{ClusterConfig, pod::to_yaml};
+use seedling_steps::{Journal, if_there};
 use seedling_types::{Inventory, ReleaseInfo, paths};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -72,13 +73,10 @@ impl Context {
         std::fs::read_to_string(&path).map_err(cannot("read", &path))
     }
 
-    /// None: there is no such file. One that cannot be read is an error: nothing is made anew in its place.
+    /// See [`if_there`].
     pub fn read_if_there(&self, relative: &str) -> Result<Option<String>> {
         let path = self.dir(relative);
-        match std::fs::read_to_string(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some).map_err(cannot("read", &path)),
-        }
+        if_there(std::fs::read_to_string(&path)).map_err(cannot("read", &path))
     }
 
     pub fn write(&self, path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> Result<()> {
@@ -88,27 +86,23 @@ impl Context {
     /// An object that cb-bootstrap will create.
     pub fn manifest(&self, name: &str, object: &Value) -> Result<()> {
         let mode = if object["kind"] == "Secret" { 0o600 } else { 0o644 };
-        self.write(&self.dir("manifests").join(name), seedling_components::pod::to_yaml(object), mode)
+        self.write(&self.dir("manifests").join(name), to_yaml(object), mode)
     }
 
     /// A static pod that cb-bootstrap will start.
     pub fn bootstrap_pod(&self, name: &str, pod: &Value) -> Result<()> {
-        self.write(&self.dir("bootstrap-manifests").join(name), seedling_components::pod::to_yaml(pod), 0o600)
+        self.write(&self.dir("bootstrap-manifests").join(name), to_yaml(pod), 0o600)
     }
 
     /// A static pod that starts at once.
     pub fn start_pod(&self, name: &str, pod: &Value) -> Result<()> {
-        let path = self.path(paths::STATIC_PODS).join(name);
-        self.write(&path, seedling_components::pod::to_yaml(pod), 0o600)
+        self.write(&self.path(paths::STATIC_PODS).join(name), to_yaml(pod), 0o600)
     }
 
     /// Stops what `start_pod` started, or finds it stopped.
     pub fn remove_pod(&self, name: &str) -> Result<()> {
         let path = self.path(paths::STATIC_PODS).join(name);
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", path)(e)),
-            _ => Ok(()),
-        }
+        if_there(std::fs::remove_file(&path)).map(drop).map_err(cannot("remove", path))
     }
 
     /// Admin access to this node's own API server.
@@ -121,8 +115,8 @@ impl Context {
         self.dir("auth/kubeconfig")
     }
 
-    pub fn etcd_tls(&self) -> Result<seedling_cluster::etcd::EtcdTls> {
-        Ok(seedling_cluster::etcd::EtcdTls {
+    pub fn etcd_tls(&self) -> Result<EtcdTls> {
+        Ok(EtcdTls {
             ca: self.read("tls/etcd-ca-bundle.crt")?,
             cert: self.read("tls/etcd-client.crt")?,
             key: self.read("tls/etcd-client.key")?,

@@ -1,4 +1,4 @@
-//! Why bootkube, or a service beside it, could not go on.
+//! Why bootkube, or a service beside it, could not continue.
 
 use crate::identity::Refused;
 use crate::quorum::NotAccepted;
@@ -85,24 +85,8 @@ impl Error {
     }
 }
 
-/// All files are named by [`cannot`]; what is left is the journal.
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<ClusterError> for Error {
-    fn from(error: ClusterError) -> Self {
-        Self::Cluster(error)
-    }
-}
-
-impl From<reqwest::Error> for Error {
-    fn from(error: reqwest::Error) -> Self {
-        Self::Http(error)
-    }
-}
+// All files are named by [`cannot`]; what is left is the journal.
+seedling_steps::convert_errors!(Error: io::Error => Journal, ClusterError => Cluster, reqwest::Error => Http);
 
 /// For `map_err`: "cannot read /opt/openshift/release.json: …".
 pub(crate) fn cannot<E: Into<io::Error>>(verb: &str, what: impl AsRef<Path>) -> impl FnOnce(E) -> Error {

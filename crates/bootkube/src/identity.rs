@@ -75,7 +75,7 @@ struct Found {
     has_data: bool,
 }
 
-/// May a run with these assets go on?
+/// May a run with these assets continue?
 fn judge(assets: &Identity, found: &Found) -> Result<(), Refused> {
     let name = |i: &Identity| format!("{} ({})", i.infra_id, i.cluster_id);
     if let Some(pinned) = found.pinned.as_ref().filter(|p| *p != assets) {

@@ -1,6 +1,6 @@
 //! etcd's leader leaves this node as soon as a master can lead.
 //!
-//! A leader that hands over drops what is proposed to it meanwhile. What came through another member waits seven seconds for an
+//! A leader drops what is proposed to it while it hands over. What came through another member waits seven seconds for an
 //! answer that never comes. So it hands over while this node's API server is the only one, and that one is held still for the
 //! moment it takes: its requests wait, none fails.
 
@@ -19,12 +19,12 @@ use tokio::time::{sleep, timeout};
 const LOOK: Duration = Duration::from_millis(200);
 /// In which what was under way is through, and a follower leads. Longer, and clients would take the API server for dead.
 const HELD_FOR: Duration = Duration::from_millis(900);
-/// What the API server sent before it was held may still be on its way into etcd: so long nothing new must come.
+/// What the API server sent before it was stopped may still be on its way into etcd: for this long nothing new may arrive.
 const QUIET: Duration = Duration::from_millis(50);
 /// The members themselves write too, rarely; then it is not waited for longer.
 const QUIET_WITHIN: Duration = Duration::from_millis(400);
 
-/// The guard lets the API server go on after so many seconds, whatever became of this process.
+/// The guard resumes the API server after this many seconds, whatever became of this process.
 const HELD_AT_MOST: &str = "2";
 
 /// Until another member leads; whatever goes wrong is tried again, and in the end the etcd operator does it before it removes
@@ -42,7 +42,7 @@ pub(crate) async fn hand_over(c: &Context) {
             Err(e) if said == e.to_string() => {}
             Err(e) => {
                 said = e.to_string();
-                tracing::info!("etcd's leader stays here for now: {said}");
+                tracing::info!("etcd's leader stays on this node for now: {said}");
             }
         }
         sleep(LOOK).await;
@@ -52,8 +52,7 @@ pub(crate) async fn hand_over(c: &Context) {
 /// True: it is not here (any more).
 async fn try_to(c: &Context) -> Result<bool> {
     let tls = c.etcd_tls()?;
-    let endpoint = format!("https://localhost:{}", ports::ETCD_CLIENT);
-    let mut etcd = Etcd::connect(&[endpoint], &tls).await?;
+    let mut etcd = Etcd::connect_here(&tls).await?;
     let Some(next) = successor(&etcd.status().await?, &etcd.members().await?) else { return Ok(false) };
     let Some(next) = next else { return Ok(true) };
     let mut there = Etcd::connect(&next.client_urls, &tls).await?;
@@ -63,7 +62,7 @@ async fn try_to(c: &Context) -> Result<bool> {
     let http = Client::builder().timeout(QUIET_WITHIN).tls_certs_only([]).build()?;
     let held = Held::new(api_server().ok_or_else(|| Error::Seen("no API server runs here".into()))?)?;
     timeout(HELD_FOR, async {
-        // Quiet or not, by then it goes on.
+        // Quiet or not, then it hands over.
         let _ = timeout(QUIET_WITHIN, quiet(&http)).await;
         etcd.move_leader(next.id).await
     })
@@ -118,7 +117,7 @@ impl Proposals {
     }
 }
 
-/// Whom this member hands over to; `Some(None)`: it need not, since it does not lead; `None`: there is nobody yet.
+/// The member to hand over to; `Some(None)`: this one does not lead, so it need not; `None`: there is no candidate yet.
 fn successor(here: &Status, members: &[Member]) -> Option<Option<Member>> {
     if here.leader != here.member {
         return (here.leader != 0).then_some(None);
@@ -127,7 +126,7 @@ fn successor(here: &Status, members: &[Member]) -> Option<Option<Member>> {
     members.iter().filter(votes).find(|m| m.id != here.member).cloned().map(Some)
 }
 
-/// A process that is stopped as long as this lives, and no longer: a guard of its own stops it, and lets it go on when this process
+/// A process that is stopped as long as this lives, and no longer: a guard process stops it, and resumes it when this process
 /// lets go or is killed (then the pipe between them ends), or has held it for too long.
 struct Held {
     pid: Pid,

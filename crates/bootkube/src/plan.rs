@@ -17,14 +17,14 @@ pub enum Outcome {
     Failed(String),
 }
 
-pub struct Step {
+pub struct PlannedStage {
     pub stage: Stage,
     pub run: for<'a> fn(&'a Context) -> LocalBoxFuture<'a, Result<Outcome>>,
     /// Whether it is as `stage.check` says; if not, the error says what was seen.
     pub check: for<'a> fn(&'a Context) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-impl Step {
+impl PlannedStage {
     /// Runs the stage, then its check.
     pub async fn work(&self, c: &Context) -> Result<Outcome> {
         let outcome = (self.run)(c).await?;
@@ -42,7 +42,7 @@ impl Step {
 
 macro_rules! step {
     ($($module:ident)::+) => {
-        Step {
+        PlannedStage {
             stage: $($module)::+::STAGE,
             run: |c| Box::pin($($module)::+::run(c)),
             check: |c| Box::pin($($module)::+::check(c)),
@@ -50,7 +50,7 @@ macro_rules! step {
     };
 }
 
-pub const PLAN: &[Step] = &[
+pub const PLAN: &[PlannedStage] = &[
     step!(openshift_manifests),
     step!(api_bootstrap),
     step!(not_in_payload::auth_api_bootstrap),

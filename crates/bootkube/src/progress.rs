@@ -1,4 +1,4 @@
-//! progress.service: tells the cluster, and everyone who waits, that bootstrapping is complete.
+//! progress.service: reports to the cluster, and to everyone who waits, that bootstrapping is complete.
 
 use crate::{Context, Result};
 use seedling_api::{KubeApiServer, StaticPodOperator, config_map};
@@ -31,7 +31,7 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     .quiet();
     let waited = wait_for(&condition, Duration::from_millis(250), async || match done.exists() {
         true => Probe::Met(()),
-        false => Probe::Unmet(c.journal.says("bootkube")),
+        false => Probe::Unmet(c.journal.summary_of("bootkube")),
     });
     waited.await?;
     recorder.stage_end(WAIT, None)?;

@@ -1,11 +1,11 @@
-//! Of two voters both are needed. When the first master that votes dies for good, etcd stands still. So after the patience that
-//! everybody has with a master, this member goes on alone, with the same cluster, and the other masters join it again.
+//! Of two voters both are needed. When the first master that votes dies for good, etcd stops. So after the patience that
+//! everybody has with a master, this member continues alone, with the same cluster, and the other masters join it again.
 //!
 //! Only with two voters: of three, the other two may have agreed on something without this one. It cannot make a second cluster:
 //! the member that was given up could never agree on anything by itself, and is told so when it comes back.
 //!
 //! Whatever was agreed on is in this member's log too, but it need not know that it was: the other one may have counted its voice,
-//! told a client, and died before it said so. etcd drops such entries when it goes on alone. So it does that by itself only when
+//! told a client, and died before it said so. etcd drops such entries when it continues alone. So it does that by itself only when
 //! its log has none; otherwise it says so and waits for a person (`seedling bootkube --accept-loss`), or for the master.
 
 use crate::alone::{self, Order, Verdict};
@@ -137,7 +137,7 @@ fn accepted(lines: &[Line]) -> Option<Tail> {
 }
 
 async fn here(c: &Context) -> Result<Etcd> {
-    Ok(Etcd::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], &c.etcd_tls()?).await?)
+    Ok(Etcd::connect_here(&c.etcd_tls()?).await?)
 }
 
 /// Can be killed anywhere: see `alone`, which takes the order.
@@ -215,7 +215,7 @@ fn question(lost: &str, refusal: &Refusal) -> String {
     )
 }
 
-/// Why a person's word to go on with a loss does not count.
+/// Why a person's consent to a loss is refused.
 #[derive(Debug, Error)]
 pub enum NotAccepted {
     #[error("nothing waits for such a word: etcd was not asked to drop anything")]
@@ -226,7 +226,7 @@ pub enum NotAccepted {
     OtherTail { tail: Tail, shown: String },
 }
 
-/// `seedling bootkube --accept-loss`: the running bootkube goes on with it at its next look.
+/// `seedling bootkube --accept-loss`: the running bootkube acts on it at its next look.
 pub fn accept_loss(root: &Path, shown: &str) -> Result<()> {
     let journal = Journal::of(root, WHO);
     let refusal = refusal(&journal.read()?);

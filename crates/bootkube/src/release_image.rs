@@ -3,7 +3,7 @@
 use crate::error::{cannot, ensure, in_file};
 use crate::{Error, Result};
 use seedling_components::ClusterConfig;
-use seedling_steps::{Condition, Probe, Recorder, wait_for};
+use seedling_steps::{Condition, Recorder, wait_for};
 use seedling_types::{ClusterDomain, ReleaseInfo, paths, ports};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -42,11 +42,7 @@ async fn fetch(dir: &Path) -> Result<()> {
         Duration::from_secs(600),
         format!("curl -i {}manifests/{}", registry.base, registry.digest),
     );
-    let layer =
-        wait_for(&condition, Duration::from_millis(500), async || match registry.last_layer().await {
-            Ok(layer) => Probe::Met(layer),
-            Err(e) => Probe::Unmet(e.to_string()),
-        });
+    let layer = wait_for(&condition, Duration::from_millis(500), async || registry.last_layer().await.into());
     // Into a temporary folder first: the folder's name means that it is complete.
     let temporary = dir.join(".release-manifests");
     let count =

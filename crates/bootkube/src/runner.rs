@@ -2,7 +2,7 @@
 
 use crate::error::cannot;
 use crate::resume::{Resume, resume};
-use crate::{Context, Outcome, PLAN, Result, Step};
+use crate::{Context, Outcome, PLAN, PlannedStage, Result};
 use seedling_steps::journal::Line;
 use seedling_steps::{Journal, Recorder, sweep};
 use seedling_types::paths;
@@ -11,11 +11,11 @@ use std::time::Instant;
 
 const SERVICE: &str = "bootkube";
 
-pub async fn run(root: &Path) -> Result<()> {
+pub async fn run_stages(root: &Path) -> Result<()> {
     run_plan(root, PLAN).await
 }
 
-pub async fn run_plan(root: &Path, plan: &[Step]) -> Result<()> {
+pub async fn run_plan(root: &Path, plan: &[PlannedStage]) -> Result<()> {
     println!("Starting bootkube.sh...");
     let before = Journal::of(root, SERVICE).read()?;
     let recorder = Recorder::start(root, SERVICE)?;
@@ -27,7 +27,7 @@ pub async fn run_plan(root: &Path, plan: &[Step]) -> Result<()> {
     worked
 }
 
-async fn work(root: &Path, plan: &[Step], recorder: &Recorder, before: &[Line]) -> Result<()> {
+async fn work(root: &Path, plan: &[PlannedStage], recorder: &Recorder, before: &[Line]) -> Result<()> {
     let context = Context::load(root)?;
     context.pins().pin()?;
     for dir in [paths::OPT_OPENSHIFT, paths::ETC_KUBERNETES] {

@@ -4,9 +4,9 @@
 
 use futures::future::LocalBoxFuture;
 use seedling_assets::{Options, Target, create};
-use seedling_bootkube::{Context, Error, Outcome, PLAN, Step, run_plan};
+use seedling_bootkube::{Context, Error, Outcome, PLAN, PlannedStage, run_plan};
 use seedling_pki::trust;
-use seedling_steps::{Stage, fits};
+use seedling_steps::{Stage, matches_pattern};
 use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +126,7 @@ fn on_node(declared: &str) -> String {
 
 /// Whether a path is declared: `*` is any part of it.
 fn is_in(path: &str, declared: &[&str]) -> bool {
-    declared.iter().any(|pattern| fits(&on_node(pattern), path))
+    declared.iter().any(|pattern| matches_pattern(&on_node(pattern), path))
 }
 
 /// What a stage left: new contents, or nothing where a file was.
@@ -142,7 +142,7 @@ fn planted(tree: &Tree) -> TempDir {
     root
 }
 
-async fn run(step: &Step, tree: &Tree) -> Result<Left, String> {
+async fn run(step: &PlannedStage, tree: &Tree) -> Result<Left, String> {
     let root = planted(tree);
     let look = || {
         let mut found = BTreeMap::new();
@@ -187,7 +187,7 @@ fn without_keys(text: &str) -> String {
 }
 
 /// What is wrong with what a stage declares.
-async fn check(step: &Step, node: &Tree) -> Vec<String> {
+async fn check(step: &PlannedStage, node: &Tree) -> Vec<String> {
     let (reads, writes) = (step.stage.reads, step.stage.writes);
     let of_all: BTreeMap<String, Other> =
         OF_ALL.iter().map(|(name, other)| (on_node(name), *other)).collect();
@@ -255,7 +255,7 @@ async fn stages_read_and_write_what_they_declare() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-async fn run_on(node: &mut Tree, step: &Step) {
+async fn run_on(node: &mut Tree, step: &PlannedStage) {
     for (path, contents) in run(step, node).await.unwrap() {
         match contents {
             Some(contents) => drop(node.insert(path, contents)),
@@ -299,7 +299,7 @@ async fn pairs_and_bundles_of_the_trust_table_are_handed_over() {
 }
 
 /// Whether the check of a stage that does something says that it was done.
-async fn holds_before(step: &Step, node: &Tree) -> bool {
+async fn holds_before(step: &PlannedStage, node: &Tree) -> bool {
     let root = planted(node);
     let context = Context::load(root.path()).unwrap();
     let holds = (step.check)(&context).await.is_ok();
@@ -335,7 +335,7 @@ async fn a_check_that_fails_stops_the_plan_unless_it_is_advisory() {
     let mut node = bootstrap_node();
     node.remove("/var/lib/etcd/cluster.json");
     let step = |name: &str| PLAN.iter().find(|step| step.stage.name == name).unwrap();
-    let with = |step: &Step, check| Step { stage: step.stage, run: step.run, check };
+    let with = |step: &PlannedStage, check| PlannedStage { stage: step.stage, run: step.run, check };
     let (first, second) = (step("openshift-manifests"), step("api-bootstrap"));
     let done = |root: &TempDir, name: &str| root.path().join(format!("opt/openshift/{name}.done")).exists();
 
@@ -366,7 +366,7 @@ async fn a_check_that_fails_stops_the_plan_unless_it_is_advisory() {
 async fn wrong_declarations_are_found() {
     let node = bootstrap_node();
     let first = &PLAN[0];
-    let declared = |reads, writes| Step {
+    let declared = |reads, writes| PlannedStage {
         stage: Stage { reads, writes, ..first.stage },
         run: first.run,
         check: first.check,

@@ -2,7 +2,7 @@
 
 use crate::follow::{Followed, Selection, follow_and_wake};
 use crate::objects::Kind;
-use crate::{ClusterError, apply};
+use crate::{ClusterError, Result, apply};
 use kube::Client;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -37,11 +37,7 @@ impl Cache {
         Self { client: client.clone(), own: own.into(), followed: Arc::default(), changed: Arc::default() }
     }
 
-    pub async fn get<K: Kind>(
-        &self,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Arc<K>>, ClusterError> {
+    pub async fn get<K: Kind>(&self, namespace: Option<&str>, name: &str) -> Result<Option<Arc<K>>> {
         let followed = self.synced::<K>(namespace, name).await?;
         let key = namespace.map(|ns| format!("{ns}/{name}")).unwrap_or_else(|| name.into());
         let found = followed.state.borrow().objects.get(&key).cloned();
@@ -49,14 +45,14 @@ impl Cache {
     }
 
     /// All of a kind in a namespace.
-    pub async fn list<K: Kind>(&self, namespace: &str) -> Result<Vec<Arc<K>>, ClusterError> {
+    pub async fn list<K: Kind>(&self, namespace: &str) -> Result<Vec<Arc<K>>> {
         let followed = self.synced::<K>(Some(namespace), "").await?;
         let found = followed.state.borrow().objects.values().cloned().collect();
         Ok(found)
     }
 
-    /// Server-side apply; what was written is known here at once, not only when the watch tells.
-    pub async fn apply<K: Kind>(&self, manager: &str, object: &K) -> Result<K, ClusterError> {
+    /// Server-side apply; what was written is visible here at once, before the watch delivers it.
+    pub async fn apply<K: Kind>(&self, manager: &str, object: &K) -> Result<K> {
         let live = apply(&self.client, manager, object).await?;
         self.put(&live);
         Ok(live)
@@ -81,11 +77,7 @@ impl Cache {
         self.changed.notified().await;
     }
 
-    async fn synced<K: Kind>(
-        &self,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Arc<Followed<K>>, ClusterError> {
+    async fn synced<K: Kind>(&self, namespace: Option<&str>, name: &str) -> Result<Arc<Followed<K>>> {
         let followed = self.follow::<K>(namespace, name);
         let mut state = followed.state.clone();
         let synced = tokio::time::timeout(PATIENCE, state.wait_for(|s| s.synced)).await;

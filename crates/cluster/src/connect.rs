@@ -2,7 +2,7 @@
 
 use crate::overload::{Overloaded, Paced};
 use crate::refused::Watched;
-use crate::{ClusterError, whenever};
+use crate::{ClusterError, Result, expired};
 use http::Request;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -31,7 +31,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(10);
 
 /// `None`: the pod's service account.
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> {
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client> {
     match kubeconfig {
         Some(path) => {
             let fail = |source: KubeconfigError| error(&path.display().to_string(), source);
@@ -45,7 +45,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> 
 pub type Resent = Arc<AtomicUsize>;
 
 /// For those who want to see every failure: an answer of 429, 503 or 504 is an error at once, and what is sent again is counted.
-pub async fn connect_without_retries(kubeconfig: &Path, resent: &Resent) -> Result<Client, ClusterError> {
+pub async fn connect_without_retries(kubeconfig: &Path, resent: &Resent) -> Result<Client> {
     let name = kubeconfig.display().to_string();
     let read = Kubeconfig::read_from(kubeconfig).map_err(|e| error(&name, e))?;
     let options = KubeConfigOptions::default();
@@ -54,39 +54,39 @@ pub async fn connect_without_retries(kubeconfig: &Path, resent: &Resent) -> Resu
     client(config, &name, resent.clone())
 }
 
-pub async fn connect_yaml(kubeconfig: &str) -> Result<Client, ClusterError> {
+pub async fn connect_yaml(kubeconfig: &str) -> Result<Client> {
     let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|e| error("given", e))?;
     from_kubeconfig(parsed, "given").await
 }
 
-/// To the API server on this machine, with an administrator's kubeconfig. `whenever`: although its certificate has ended, as long as it was
-/// good before.
-pub async fn connect_here(kubeconfig: &str, whenever: bool) -> Result<Client, ClusterError> {
+/// To the API server on this machine, with an administrator's kubeconfig. `even_expired`: also if its certificate has
+/// expired, as long as it was valid until then.
+pub async fn connect_here(kubeconfig: &str, even_expired: bool) -> Result<Client> {
     const NAME: &str = "given";
     let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(|e| error(NAME, e))?;
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(parsed, &options).await.map_err(|e| error(NAME, e))?;
     config.cluster_url = HERE.parse().map_err(|e: http::uri::InvalidUri| error(NAME, e))?;
     let mut tls = config.rustls_client_config().map_err(|e| error(NAME, e))?;
-    if whenever {
+    if even_expired {
         let roots = config.root_cert.clone().unwrap_or_default();
-        tls.dangerous().set_certificate_verifier(whenever::verifier(roots).map_err(|e| error(NAME, e))?);
+        tls.dangerous().set_certificate_verifier(expired::verifier(roots).map_err(|e| error(NAME, e))?);
     }
     client_with(config, tls, NAME, Resent::default())
 }
 
-async fn from_kubeconfig(kubeconfig: Kubeconfig, name: &str) -> Result<Client, ClusterError> {
+async fn from_kubeconfig(kubeconfig: Kubeconfig, name: &str) -> Result<Client> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| error(name, e))?;
     client(config, name, Resent::default())
 }
 
 /// From inside a pod, with a token for another service account than the pod's.
-pub fn connect_in_cluster_with(token: String) -> Result<Client, ClusterError> {
+pub fn connect_in_cluster_with(token: String) -> Result<Client> {
     in_cluster(Some(token))
 }
 
-fn in_cluster(token: Option<String>) -> Result<Client, ClusterError> {
+fn in_cluster(token: Option<String>) -> Result<Client> {
     const NAME: &str = "of the service account";
     let mut config = Config::incluster().map_err(|e| error(NAME, e))?;
     if let Some(token) = token {
@@ -101,18 +101,13 @@ fn in_cluster(token: Option<String>) -> Result<Client, ClusterError> {
 }
 
 /// HTTP/2, as kubectl and the components speak it: one connection for all requests and watches of a process, and a server that
-/// leaves says so. Over HTTP/1.1 it closes idle connections, and whoever asks in that moment gets an error instead of an answer.
-fn client(config: Config, name: &str, resent: Resent) -> Result<Client, ClusterError> {
+/// leaves says so. Over HTTP/1.1 it closes idle connections, and a request at that moment gets an error instead of an answer.
+fn client(config: Config, name: &str, resent: Resent) -> Result<Client> {
     let tls = config.rustls_client_config().map_err(|e| error(name, e))?;
     client_with(config, tls, name, resent)
 }
 
-fn client_with(
-    config: Config,
-    tls: rustls::ClientConfig,
-    name: &str,
-    resent: Resent,
-) -> Result<Client, ClusterError> {
+fn client_with(config: Config, tls: rustls::ClientConfig, name: &str, resent: Resent) -> Result<Client> {
     let failed = |e: kube::Error| error(name, e);
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(server) = &config.tls_server_name {

@@ -1,10 +1,11 @@
 //! etcd's members: list, add as learner, promote, move the leader, remove.
 
-use crate::ClusterError;
+use crate::{ClusterError, Result};
 use etcd_client::{
     Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, MemberAddOptions,
     PutOptions, TlsOptions, Txn, TxnOp, TxnOpResponse,
 };
+use seedling_types::ports;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,6 +19,9 @@ const LOST_SECONDS: i64 = 60;
 
 /// Keys in etcd: the id of a cluster that was given up when this one was restored.
 pub const GIVEN_UP: &str = "seedling.dev/etcd-given-up/";
+
+/// A key that is only asked for, never written.
+const MEMBERS: &str = "seedling.dev/members";
 
 /// Client certificate and the CA of the members.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub struct Etcd {
 
 impl Etcd {
     /// `endpoints` like `https://192.168.100.10:2379`; more than one is balanced over.
-    pub async fn connect(endpoints: &[String], tls: &EtcdTls) -> Result<Self, ClusterError> {
+    pub async fn connect(endpoints: &[String], tls: &EtcdTls) -> Result<Self> {
         let options = ConnectOptions::new()
             .with_tls(
                 TlsOptions::new()
@@ -61,8 +65,13 @@ impl Etcd {
         }
     }
 
+    /// To the member on this machine.
+    pub async fn connect_here(tls: &EtcdTls) -> Result<Self> {
+        Self::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], tls).await
+    }
+
     /// As this member knows them: it may be cut off, and then nobody else has to agree.
-    pub async fn members(&mut self) -> Result<Vec<Member>, ClusterError> {
+    pub async fn members(&mut self) -> Result<Vec<Member>> {
         let response = self.client.member_list().await.map_err(|e| self.failed(e))?;
         Ok((response.members().iter())
             .map(|m| Member {
@@ -76,32 +85,32 @@ impl Etcd {
     }
 
     /// The list that a majority agrees on: a member that lags answers `members` from what it knows.
-    pub async fn agreed_members(&mut self) -> Result<Vec<Member>, ClusterError> {
-        // Answered only when everything agreed on before has arrived here; whether the key is there does not matter.
-        self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
+    pub async fn agreed_members(&mut self) -> Result<Vec<Member>> {
+        // Answered only when everything agreed on before has arrived here.
+        self.revision().await?;
         self.members().await
     }
 
-    pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64, ClusterError> {
+    pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64> {
         let options = MemberAddOptions::new().with_is_learner();
         let added = self.client.member_add([peer_url], Some(options)).await.map_err(|e| self.failed(e))?;
         Ok(added.member().map(|m| m.id()).unwrap_or_default())
     }
 
-    pub async fn promote(&mut self, id: u64) -> Result<(), ClusterError> {
+    pub async fn promote(&mut self, id: u64) -> Result<()> {
         self.client.member_promote(id).await.map(drop).map_err(|e| self.failed(e))
     }
 
-    pub async fn remove(&mut self, id: u64) -> Result<(), ClusterError> {
+    pub async fn remove(&mut self, id: u64) -> Result<()> {
         self.client.member_remove(id).await.map(drop).map_err(|e| self.failed(e))
     }
 
     /// Only the leader answers this one: connect to it first.
-    pub async fn move_leader(&mut self, to: u64) -> Result<(), ClusterError> {
+    pub async fn move_leader(&mut self, to: u64) -> Result<()> {
         self.client.move_leader(to).await.map(drop).map_err(|e| self.failed(e))
     }
 
-    pub async fn status(&mut self) -> Result<Status, ClusterError> {
+    pub async fn status(&mut self) -> Result<Status> {
         let status = self.client.status().await.map_err(|e| self.failed(e))?;
         let header = status.header().map(|h| (h.member_id(), h.cluster_id())).unwrap_or_default();
         Ok(Status {
@@ -114,14 +123,8 @@ impl Etcd {
         })
     }
 
-    /// Puts `value` under `key`, if nothing is there or `over` is; otherwise tells what is. It goes by itself after `seconds`.
-    pub async fn claim(
-        &mut self,
-        key: &str,
-        value: &str,
-        over: Option<&str>,
-        seconds: i64,
-    ) -> Result<Claim, ClusterError> {
+    /// Puts `value` under `key` if the key is absent or holds `over`; otherwise returns what it holds. It expires after `seconds`.
+    pub async fn claim(&mut self, key: &str, value: &str, over: Option<&str>, seconds: i64) -> Result<Claim> {
         let lease = self.client.lease_grant(seconds, None).await.map_err(|e| self.failed(e))?.id();
         let free = match over {
             None => Compare::create_revision(key, CompareOp::Equal, 0),
@@ -141,38 +144,41 @@ impl Etcd {
         Ok(Claim::Held(holder))
     }
 
-    /// A member's data is gone, and its machine waits for a place on the list as another one. Said again and again; otherwise forgotten.
-    pub async fn say_lost(&mut self, id: u64, master: &str) -> Result<(), ClusterError> {
+    /// Reports that a member's data is gone and its machine waits to join as a new member. Expires unless it is repeated.
+    pub async fn say_lost(&mut self, id: u64, master: &str) -> Result<()> {
         self.claim(&format!("{LOST}{id:x}"), master, None, LOST_SECONDS).await.map(drop)
     }
 
-    /// Members of whom that was said lately.
-    pub async fn said_lost(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
-        let options = GetOptions::new().with_prefix().with_keys_only();
-        let found = self.client.get(LOST, Some(options)).await.map_err(|e| self.failed(e))?;
-        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(LOST));
-        Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
+    /// Members reported so within the last minute.
+    pub async fn said_lost(&mut self) -> Result<BTreeSet<u64>> {
+        self.ids_below(LOST).await
     }
 
     /// Clusters that this one stands for since it was restored.
-    pub async fn given_up(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
+    pub async fn given_up(&mut self) -> Result<BTreeSet<u64>> {
+        self.ids_below(GIVEN_UP).await
+    }
+
+    async fn ids_below(&mut self, prefix: &str) -> Result<BTreeSet<u64>> {
         let options = GetOptions::new().with_prefix().with_keys_only();
-        let found = self.client.get(GIVEN_UP, Some(options)).await.map_err(|e| self.failed(e))?;
-        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(GIVEN_UP));
+        let found = self.client.get(prefix, Some(options)).await.map_err(|e| self.failed(e))?;
+        let ids = found.kvs().iter().filter_map(|pair| pair.key_str().ok()?.strip_prefix(prefix));
         Ok(ids.filter_map(|id| u64::from_str_radix(id, 16).ok()).collect())
     }
 
     /// The number of the last change.
-    pub async fn revision(&mut self) -> Result<i64, ClusterError> {
-        let found = self.client.get("seedling.dev/members", None).await.map_err(|e| self.failed(e))?;
-        Ok(found.header().map(|h| h.revision()).unwrap_or_default())
+    pub async fn revision(&mut self) -> Result<i64> {
+        self.revision_by(GetOptions::new()).await
     }
 
     /// As far as this member knows: nobody else has to agree.
-    pub async fn known_revision(&mut self) -> Result<i64, ClusterError> {
-        let options = GetOptions::new().with_serializable();
-        let found =
-            self.client.get("seedling.dev/members", Some(options)).await.map_err(|e| self.failed(e))?;
+    pub async fn known_revision(&mut self) -> Result<i64> {
+        self.revision_by(GetOptions::new().with_serializable()).await
+    }
+
+    /// Whether the key is there does not matter.
+    async fn revision_by(&mut self, options: GetOptions) -> Result<i64> {
+        let found = self.client.get(MEMBERS, Some(options)).await.map_err(|e| self.failed(e))?;
         Ok(found.header().map(|h| h.revision()).unwrap_or_default())
     }
 
@@ -181,7 +187,7 @@ impl Etcd {
         &mut self,
         mut room_for: impl FnMut(u64) -> std::io::Result<()>,
         mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<()> {
         let size = self.client.status().await.map_err(|e| self.failed(e))?.db_size();
         let stream = async {
             room_for(u64::try_from(size).unwrap_or_default())?;
@@ -203,7 +209,7 @@ impl Etcd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     Mine,
-    /// By whom; nobody, if it was let go meanwhile.
+    /// By whom; none if it was just released.
     Held(Option<String>),
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 const RETRY: Duration = Duration::from_millis(250);
 /// The longest pause after answers that say that the server cannot, or that the past is gone: a list costs it more than it can do then.
 const LONGEST: Duration = Duration::from_secs(8);
-/// An error is over when no other followed for so long: a watch that works again does not say so, and one that does not is tried
+/// An error is over when no other followed for this long: a watch that works again does not say so, and one that does not is tried
 /// again sooner, also by a client that waits for its connection.
 const OVER: Duration = Duration::from_secs(30);
 /// What a watch was to begin with is too long ago.
@@ -110,7 +110,7 @@ impl<K: Kind> Followed<K> {
             self.next().await;
         }
     }
-    /// An object just written, known before the watch tells.
+    /// An object just written, visible before the watch delivers it.
     pub(crate) fn put(&self, object: K) {
         self.sender.send_if_modified(|s| s.insert(object));
     }
@@ -172,11 +172,11 @@ pub(crate) fn follow_and_wake<K: Kind>(
     wake: Arc<Notify>,
 ) -> Followed<K> {
     let (sender, state) = watch::channel(Snapshot::default());
-    let task = tokio::spawn(run(client.clone(), selection, sender.clone(), wake));
+    let task = tokio::spawn(keep_current(client.clone(), selection, sender.clone(), wake));
     Followed { state, sender, task }
 }
 
-async fn run<K: Kind>(
+async fn keep_current<K: Kind>(
     client: Client,
     selection: Selection<K>,
     sender: watch::Sender<Snapshot<K>>,
@@ -246,7 +246,7 @@ async fn watch_for_ever(api: Api<DynamicObject>, config: Config, mut tell: Box<d
             Err(e) => {
                 tell(Err(e.to_string()));
                 tokio::time::sleep(errors.pause(status(&e), chance())).await;
-                // It would ask for the same past for ever.
+                // It would keep asking for the same old version.
                 if matches!(&e, Error::WatchStartFailed(_)) && status(&e) == Some(GONE) {
                     events = watch();
                 }

@@ -3,7 +3,7 @@
 mod observed;
 
 use crate::objects::failed;
-use crate::{ClusterError, create_if_missing};
+use crate::{ClusterError, Result, create_if_missing};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// A leader that ends gives its lease up, one that is killed comes back under its pod's name: only a lost node makes anybody wait.
 const DURATION: Duration = Duration::from_secs(45);
-/// A leader that could not renew for so long ends: before anybody else may begin, and with time left for what it had begun.
+/// A leader that could not renew for this long stops: before anybody else may lead, and with time left to finish what it began.
 const RENEW_DEADLINE: Duration = Duration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(15);
 /// After a renewal that failed.
@@ -54,12 +54,7 @@ struct Term {
 pub struct Fence(Term);
 
 /// Waits until this identity holds the lease, then renews it in the background.
-pub async fn lead(
-    client: Client,
-    namespace: &str,
-    name: &str,
-    identity: &str,
-) -> Result<Leadership, ClusterError> {
+pub async fn lead(client: Client, namespace: &str, name: &str, identity: &str) -> Result<Leadership> {
     let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let empty = Lease { metadata: named_in(namespace, name), ..Lease::default() };
     within(&format!("creating Lease {name}"), create_if_missing(&client, &empty)).await?;
@@ -114,7 +109,7 @@ impl Fence {
     ///
     /// What is left is a process that is stopped between this answer and its act: etcd has no change of members that
     /// depends on a key. There etcd's own check of the quorum is the last guard.
-    pub async fn confirm(&self) -> Result<(), ClusterError> {
+    pub async fn confirm(&self) -> Result<()> {
         let Term { api, name, renewed, .. } = &self.0;
         let lost = |why: String| Err(ClusterError::NotLeading { lease: name.clone(), why });
         let lease = read(api, name).await?;
@@ -135,8 +130,8 @@ impl Term {
         (!ours).then(|| holder(&spec).unwrap_or("nobody").to_string())
     }
 
-    /// Says who holds it, if not we. A leader never takes it again: what it did meanwhile was not its to do.
-    async fn renew(&self) -> Result<Option<String>, ClusterError> {
+    /// Says who holds it, if not we. A leader never takes it back: what it did in between was not its to do.
+    async fn renew(&self) -> Result<Option<String>> {
         let mut lease = read(&self.api, &self.name).await?;
         if let Some(holder) = self.taken_by(&lease) {
             return Ok(Some(holder));
@@ -179,7 +174,7 @@ async fn keep(term: Term, renewals: watch::Sender<Instant>) -> String {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Acquired {
-    /// For the so many-th time.
+    /// How often in a row.
     Now(i32),
     HeldBy(String),
 }
@@ -189,7 +184,7 @@ async fn acquire(
     name: &str,
     identity: &str,
     seen: &mut Option<Observed>,
-) -> Result<Acquired, ClusterError> {
+) -> Result<Acquired> {
     let mut lease = read(api, name).await?;
     let now = Instant::now();
     let noted = Observed::note(seen.take(), lease.spec.clone().unwrap_or_default(), now);
@@ -207,13 +202,13 @@ async fn acquire(
     }
 }
 
-async fn read(api: &Api<Lease>, name: &str) -> Result<Lease, ClusterError> {
+async fn read(api: &Api<Lease>, name: &str) -> Result<Lease> {
     let what = format!("reading Lease {name}");
     within(&what, async { api.get(name).await.map_err(|e| failed(what.clone(), e)) }).await
 }
 
 /// Only over what was read: the API compares the resource version.
-async fn write(api: &Api<Lease>, name: &str, lease: &Lease) -> Result<(), ClusterError> {
+async fn write(api: &Api<Lease>, name: &str, lease: &Lease) -> Result<()> {
     let what = format!("writing Lease {name}");
     let replace = async {
         let written = api.replace(name, &PostParams::default(), lease).await;
@@ -222,10 +217,7 @@ async fn write(api: &Api<Lease>, name: &str, lease: &Lease) -> Result<(), Cluste
     within(&what, replace).await
 }
 
-async fn within<T>(
-    what: &str,
-    request: impl Future<Output = Result<T, ClusterError>>,
-) -> Result<T, ClusterError> {
+async fn within<T>(what: &str, request: impl Future<Output = Result<T>>) -> Result<T> {
     let silent = |_| ClusterError::NoAnswer { what: what.into(), seconds: REQUEST.as_secs() };
     timeout(REQUEST, request).await.map_err(silent)?
 }

@@ -7,6 +7,7 @@ pub mod admission;
 mod cache;
 mod connect;
 pub mod etcd;
+mod expired;
 pub mod follow;
 pub mod inventory;
 pub mod lease;
@@ -19,7 +20,6 @@ pub mod recovery;
 pub mod refused;
 mod token;
 pub mod wal;
-mod whenever;
 
 pub use cache::Cache;
 pub use connect::{
@@ -32,6 +32,8 @@ pub use overload::chance;
 pub use token::token_of;
 
 use thiserror::Error;
+
+pub type Result<T, E = ClusterError> = std::result::Result<T, E>;
 
 #[derive(Debug, Error)]
 pub enum ClusterError {

@@ -1,8 +1,8 @@
 //! Manifests of people and of the payload: they pass through as they are, whatever their kind.
 
-use crate::ClusterError;
 use crate::objects::failed;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use crate::{ClusterError, Result};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Scope, oneshot};
 use kube::{Client, ResourceExt};
@@ -28,7 +28,7 @@ pub async fn api(
     api_version: &str,
     kind: &str,
     namespace: Option<&str>,
-) -> Result<Api<DynamicObject>, ClusterError> {
+) -> Result<Api<DynamicObject>> {
     let (resource, scope) = mapping(client, api_version, kind).await?;
     Ok(match (scope, namespace) {
         (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -37,7 +37,7 @@ pub async fn api(
     })
 }
 
-async fn mapping(client: &Client, api_version: &str, kind: &str) -> Result<Mapping, ClusterError> {
+async fn mapping(client: &Client, api_version: &str, kind: &str) -> Result<Mapping> {
     let key = (api_version.to_string(), kind.to_string());
     if let Some(found) = MAPPINGS.lock().unwrap_or_else(|e| e.into_inner()).get(&key) {
         return Ok(found.clone());
@@ -63,7 +63,7 @@ struct Parts<'a> {
     name: &'a str,
 }
 
-fn parts(object: &Value) -> Result<Parts<'_>, ClusterError> {
+fn parts(object: &Value) -> Result<Parts<'_>> {
     let field = |path: &str| object.pointer(path).and_then(Value::as_str).filter(|s| !s.is_empty());
     let malformed = || ClusterError::Malformed(describe(object));
     Ok(Parts {
@@ -75,7 +75,7 @@ fn parts(object: &Value) -> Result<Parts<'_>, ClusterError> {
 }
 
 /// Server-side apply: creates or updates; we own what we set.
-pub async fn apply(client: &Client, manager: &str, object: &Value) -> Result<Value, ClusterError> {
+pub async fn apply(client: &Client, manager: &str, object: &Value) -> Result<Value> {
     let p = parts(object)?;
     let api = api(client, p.api_version, p.kind, p.namespace).await?;
     let params = PatchParams::apply(manager).force();
@@ -83,17 +83,8 @@ pub async fn apply(client: &Client, manager: &str, object: &Value) -> Result<Val
     value(applied.map_err(|e| failed(format!("applying {}", describe(object)), e))?)
 }
 
-/// Server-side apply of the status subresource.
-pub async fn apply_status(client: &Client, manager: &str, object: &Value) -> Result<Value, ClusterError> {
-    let p = parts(object)?;
-    let api = api(client, p.api_version, p.kind, p.namespace).await?;
-    let params = PatchParams::apply(manager).force();
-    let patched = api.patch_status(p.name, &params, &Patch::Apply(object)).await;
-    value(patched.map_err(|e| failed(format!("writing the status of {}", describe(object)), e))?)
-}
-
 /// Creates what is not there; what is there is left alone, but for a status the live object lacks. True: it was created.
-pub async fn create_if_missing(client: &Client, object: &Value) -> Result<bool, ClusterError> {
+pub async fn create_if_missing(client: &Client, object: &Value) -> Result<bool> {
     let p = parts(object)?;
     let api = api(client, p.api_version, p.kind, p.namespace).await?;
     let what = || format!("creating {}", describe(object));
@@ -129,32 +120,20 @@ pub async fn get(
     kind: &str,
     namespace: Option<&str>,
     name: &str,
-) -> Result<Option<Value>, ClusterError> {
+) -> Result<Option<Value>> {
     let api = api(client, api_version, kind, namespace).await?;
     let found = api.get_opt(name).await;
     found.map_err(|e| failed(format!("reading {kind} {name}"), e))?.map(value).transpose()
 }
 
-pub async fn list(
-    client: &Client,
-    api_version: &str,
-    kind: &str,
-    namespace: Option<&str>,
-    labels: &str,
-) -> Result<Vec<Value>, ClusterError> {
-    let api = api(client, api_version, kind, namespace).await?;
-    let found = api.list(&ListParams::default().labels(labels)).await;
-    found.map_err(|e| failed(format!("listing {kind}"), e))?.items.into_iter().map(value).collect()
-}
-
-/// Gone is gone, whoever removed it.
+/// It is no error if it is already gone.
 pub async fn delete(
     client: &Client,
     api_version: &str,
     kind: &str,
     namespace: Option<&str>,
     name: &str,
-) -> Result<(), ClusterError> {
+) -> Result<()> {
     let api = api(client, api_version, kind, namespace).await?;
     match api.delete(name, &DeleteParams::background()).await {
         Ok(_) => Ok(()),
@@ -163,7 +142,7 @@ pub async fn delete(
     }
 }
 
-fn value(object: DynamicObject) -> Result<Value, ClusterError> {
+fn value(object: DynamicObject) -> Result<Value> {
     let name = object.name_any();
     serde_json::to_value(object).map_err(|_| ClusterError::Malformed(name))
 }

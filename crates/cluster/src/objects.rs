@@ -1,6 +1,6 @@
 //! Objects of kinds that we know: read, applied, created and deleted as their types.
 
-use crate::ClusterError;
+use crate::{ClusterError, Result};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Client, Resource};
@@ -18,7 +18,7 @@ impl<K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwne
 {
 }
 
-/// One type of API for all kinds: what is asked, and how a watch goes on, is compiled once and not for each.
+/// One type of API for all kinds: requests and watches are compiled once, not once per kind.
 pub(crate) fn api<K: Kind>(client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<K>(&());
     match namespace {
@@ -27,7 +27,7 @@ pub(crate) fn api<K: Kind>(client: &Client, namespace: Option<&str>) -> Api<Dyna
     }
 }
 
-pub(crate) fn typed<K: Kind>(object: DynamicObject) -> Result<K, ClusterError> {
+pub(crate) fn typed<K: Kind>(object: DynamicObject) -> Result<K> {
     let name = object.metadata.name.clone().unwrap_or_default();
     let value = serde_json::to_value(object).and_then(serde_json::from_value);
     value.map_err(|e| ClusterError::NotOfItsKind {
@@ -46,12 +46,12 @@ pub fn describe<K: Kind>(object: &K) -> String {
     }
 }
 
-fn name_of<K: Kind>(object: &K) -> Result<&str, ClusterError> {
+fn name_of<K: Kind>(object: &K) -> Result<&str> {
     object.meta().name.as_deref().ok_or_else(|| ClusterError::Malformed(describe(object)))
 }
 
 /// Server-side apply: creates or updates; we own what we set.
-pub async fn apply<K: Kind>(client: &Client, manager: &str, object: &K) -> Result<K, ClusterError> {
+pub async fn apply<K: Kind>(client: &Client, manager: &str, object: &K) -> Result<K> {
     let api = api::<K>(client, object.meta().namespace.as_deref());
     let params = PatchParams::apply(manager).force();
     let applied = api.patch(name_of(object)?, &params, &Patch::Apply(object)).await;
@@ -59,7 +59,7 @@ pub async fn apply<K: Kind>(client: &Client, manager: &str, object: &K) -> Resul
 }
 
 /// Server-side apply of the status subresource.
-pub async fn apply_status<K: Kind>(client: &Client, manager: &str, object: &K) -> Result<K, ClusterError> {
+pub async fn apply_status<K: Kind>(client: &Client, manager: &str, object: &K) -> Result<K> {
     let api = api::<K>(client, object.meta().namespace.as_deref());
     let params = PatchParams::apply(manager).force();
     let applied = api.patch_status(name_of(object)?, &params, &Patch::Apply(object)).await;
@@ -67,7 +67,7 @@ pub async fn apply_status<K: Kind>(client: &Client, manager: &str, object: &K) -
 }
 
 /// What is there is left alone. True: it was created.
-pub async fn create_if_missing<K: Kind>(client: &Client, object: &K) -> Result<bool, ClusterError> {
+pub async fn create_if_missing<K: Kind>(client: &Client, object: &K) -> Result<bool> {
     let api = api::<K>(client, object.meta().namespace.as_deref());
     let new = serde_json::to_value(object).and_then(serde_json::from_value);
     let new = new.map_err(|_| ClusterError::Malformed(describe(object)))?;
@@ -78,32 +78,20 @@ pub async fn create_if_missing<K: Kind>(client: &Client, object: &K) -> Result<b
     }
 }
 
-pub async fn get<K: Kind>(
-    client: &Client,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<Option<K>, ClusterError> {
+pub async fn get<K: Kind>(client: &Client, namespace: Option<&str>, name: &str) -> Result<Option<K>> {
     let found = api::<K>(client, namespace).get_opt(name).await;
     let found = found.map_err(|e| failed(format!("reading {} {name}", K::kind(&())), e))?;
     found.map(typed).transpose()
 }
 
-pub async fn list<K: Kind>(
-    client: &Client,
-    namespace: Option<&str>,
-    labels: &str,
-) -> Result<Vec<K>, ClusterError> {
+pub async fn list<K: Kind>(client: &Client, namespace: Option<&str>, labels: &str) -> Result<Vec<K>> {
     let found = api::<K>(client, namespace).list(&ListParams::default().labels(labels)).await;
     let found = found.map_err(|e| failed(format!("listing {}", K::kind(&())), e))?;
     found.items.into_iter().map(typed).collect()
 }
 
-/// Gone is gone, whoever removed it.
-pub async fn delete<K: Kind>(
-    client: &Client,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<(), ClusterError> {
+/// It is no error if it is already gone.
+pub async fn delete<K: Kind>(client: &Client, namespace: Option<&str>, name: &str) -> Result<()> {
     match api::<K>(client, namespace).delete(name, &DeleteParams::background()).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -113,21 +101,17 @@ pub async fn delete<K: Kind>(
 
 /// Deletes what was seen and nothing else: what changed since, or is another one of that name, stays. A watch may lag without knowing it.
 /// True: it was as seen.
-pub async fn delete_seen<K: Kind>(client: &Client, seen: &K) -> Result<bool, ClusterError> {
+pub async fn delete_seen<K: Kind>(client: &Client, seen: &K) -> Result<bool> {
     let version = seen.meta().resource_version.clone();
     delete_if(client, seen, Some(version.ok_or_else(|| ClusterError::Malformed(describe(seen)))?)).await
 }
 
 /// Also if it changed since; another one of that name stays.
-pub async fn delete_this<K: Kind>(client: &Client, seen: &K) -> Result<bool, ClusterError> {
+pub async fn delete_this<K: Kind>(client: &Client, seen: &K) -> Result<bool> {
     delete_if(client, seen, None).await
 }
 
-async fn delete_if<K: Kind>(
-    client: &Client,
-    seen: &K,
-    resource_version: Option<String>,
-) -> Result<bool, ClusterError> {
+async fn delete_if<K: Kind>(client: &Client, seen: &K, resource_version: Option<String>) -> Result<bool> {
     let uid = seen.meta().uid.clone().ok_or_else(|| ClusterError::Malformed(describe(seen)))?;
     let preconditions = Preconditions { uid: Some(uid), resource_version };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };

@@ -1,6 +1,6 @@
 //! ClusterOperators: what an operator says of itself, with transition times that only move when a status does.
 
-use crate::{Cache, ClusterError, apply_status, refused};
+use crate::{Cache, Result, apply_status, refused};
 use seedling_api::config::{ClusterOperatorStatus, Nothing, OperandVersion, RelatedObject};
 use seedling_api::{ClusterOperator, Condition, Conditions, named, now};
 
@@ -48,7 +48,7 @@ pub fn related_namespace(name: &str) -> RelatedObject {
 }
 
 /// Writes the ClusterOperator; creates it when it is missing. Nothing is sent when nothing changed.
-pub async fn report(cache: &Cache, report: &Report) -> Result<(), ClusterError> {
+pub async fn report(cache: &Cache, report: &Report) -> Result<()> {
     let live = cache.get::<ClusterOperator>(None, &report.name).await?;
     let before = match live {
         Some(live) => live.status.clone().unwrap_or_default(),
@@ -68,14 +68,14 @@ pub async fn report(cache: &Cache, report: &Report) -> Result<(), ClusterError> 
     write(cache, &report.name, status).await
 }
 
-async fn write(cache: &Cache, name: &str, status: ClusterOperatorStatus) -> Result<(), ClusterError> {
+async fn write(cache: &Cache, name: &str, status: ClusterOperatorStatus) -> Result<()> {
     let object = ClusterOperator { metadata: named(name), spec: None, status: Some(status) };
     cache.put(&apply_status(&cache.client, MANAGER, &object).await?);
     Ok(())
 }
 
-/// For an operator that comes no further, and so to no report: what it is refused is told beside what it said last.
-pub async fn report_refusals(cache: &Cache, name: &str) -> Result<(), ClusterError> {
+/// For an operator that is stuck and so does not report: adds what the API refuses it to what it reported last.
+pub async fn report_refusals(cache: &Cache, name: &str) -> Result<()> {
     let Some(degraded) = refusal(&refused::standing()) else { return Ok(()) };
     let live = cache.get::<ClusterOperator>(None, name).await?;
     let before = live.and_then(|live| live.status.clone()).unwrap_or_default();
@@ -100,7 +100,7 @@ fn with_degraded(mut status: ClusterOperatorStatus, degraded: &Cond, now: &str) 
 }
 
 /// What an earlier instance of this operator said.
-pub async fn said_available(cache: &Cache, name: &str) -> Result<bool, ClusterError> {
+pub async fn said_available(cache: &Cache, name: &str) -> Result<bool> {
     let live = cache.get::<ClusterOperator>(None, name).await?;
     Ok(live.is_some_and(|live| live.is("Available")))
 }

@@ -73,7 +73,7 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Overloaded {
 
 /// So many at once: a process that starts, or a server that leaves.
 const AT_ONCE: u32 = 20;
-/// Then one of a kind in this time. A watch that ends at once is begun anew at once, by those who do not see that it ended.
+/// Then one of a kind in this time. Some clients restart a watch at once whenever it ends, also one that ends at once.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// When the next watch of the same objects may begin.

@@ -1,6 +1,6 @@
-//! How long a master may come no further before nobody waits for it any more.
+//! How long a master may make no progress before the others stop waiting for it.
 
-use crate::{Cache, ClusterError};
+use crate::{Cache, Result};
 use seedling_api::{ConfigMap, Files};
 use seedling_types::names::NS_CONFIG;
 use std::time::Duration;
@@ -10,12 +10,12 @@ const CONFIGMAP: &str = "bring-up";
 const KEY: &str = "patience-minutes";
 pub const DEFAULT: Duration = Duration::from_secs(5 * 60);
 
-pub async fn read(cache: &Cache) -> Result<Duration, ClusterError> {
+pub async fn read(cache: &Cache) -> Result<Duration> {
     let map = cache.get::<ConfigMap>(Some(NS_CONFIG), CONFIGMAP).await?;
     Ok(parse(map.as_ref().and_then(|map| map.file(KEY))))
 }
 
-/// Anything but a whole number of minutes from one on is as good as nothing.
+/// Anything but a positive whole number of minutes counts as not set.
 fn parse(text: Option<&str>) -> Duration {
     let minutes = text.and_then(|text| text.trim().parse::<u32>().ok());
     minutes.filter(|m| *m > 0).map_or(DEFAULT, |m| Duration::from_secs(60 * u64::from(m)))

@@ -15,13 +15,13 @@ pub struct Tail {
     pub last: u64,
     /// In which the last entry was proposed: the same number in another term is another entry.
     pub term: u64,
-    /// Beyond `commit` somebody becomes a member, or votes, or is one no more. If that was agreed on, the others may be a majority
+    /// Beyond `commit` a member is added, promoted or removed. If that was agreed on, the others may be a majority
     /// without this member, and going on alone would make two clusters: nobody can accept that.
     pub changes_members: bool,
 }
 
 impl Tail {
-    /// Entries that a member which goes on alone drops. A client may have been told that they are kept: the leader may have heard
+    /// Entries that a member drops when it continues alone. They may have been acknowledged to a client: the leader may have heard
     /// of this member's agreement, and died before it said so.
     pub fn may_lose(&self) -> u64 {
         self.last.saturating_sub(self.commit)
@@ -58,10 +58,10 @@ impl Allows {
 /// What was seen of the two voters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// etcd leads, or it is not for this member to go on alone.
+    /// etcd leads, or this member must not continue alone.
     Well,
     Unclear,
-    /// The only other voter is silent for so long, and nobody leads.
+    /// The only other voter has not answered for this long, and nobody leads.
     Lost {
         name: String,
         silent: Duration,
@@ -87,7 +87,7 @@ pub enum Next {
     Ask(String, Refusal),
 }
 
-/// Asked anew at every look, whatever an earlier run had begun: who votes now, and who is silent now.
+/// Decided again at every look from who votes and who is silent now, whatever an earlier run had begun.
 pub fn next(seen: Seen, refused: Option<Refusal>, accepted: Option<Tail>, patience: Duration) -> Next {
     let Seen::Lost { name, silent, committed, applied } = seen else {
         return if seen == Seen::Well { Next::Close } else { Next::Wait };
@@ -128,13 +128,13 @@ pub struct Answer {
     pub given_up: BTreeSet<u64>,
 }
 
-/// Whether this member's cluster is one no more: a person gave it up, and the one that was restored has it written down. Nobody else has
+/// Whether this member's cluster no longer exists: a person gave it up, and the one that was restored has it written down. Nobody else has
 /// to say so: those who are of the old cluster may be a majority of it, and do not know.
 pub fn was_given_up(cluster: u64, answers: &[Answer]) -> bool {
     answers.iter().any(|a| a.cluster != cluster && a.given_up.contains(&cluster))
 }
 
-/// Whether this member is one no more: everybody who answered says so, and they are a majority of all voters there are by anybody's
+/// Whether this member was removed: everybody who answered says so, and they are a majority of all voters there are by anybody's
 /// knowledge, this member's own included (`known`: who voted when it was last on a list).
 pub fn was_removed(me: u64, known: &BTreeSet<u64>, answers: &[Answer]) -> bool {
     let listed = answers.iter().flat_map(|a| a.members.iter().filter(|m| !m.learner).map(|m| m.id));

@@ -11,7 +11,7 @@ use tower::Service;
 
 /// Roles come with their objects, a moment before or after those who need them.
 const STANDS: Duration = Duration::from_secs(30);
-/// Not tried again for so long: it was granted, or is not needed any more.
+/// Not tried again for this long: it was granted, or is no longer needed.
 const OVER: Duration = Duration::from_secs(90);
 
 static BOARD: LazyLock<Mutex<Board>> = LazyLock::new(Mutex::default);

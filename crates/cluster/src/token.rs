@@ -1,19 +1,14 @@
 //! Tokens of service accounts that end, for those who may ask for them.
 
-use crate::ClusterError;
 use crate::objects::failed;
+use crate::{ClusterError, Result};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use std::time::Duration;
 
-pub async fn token_of(
-    client: &Client,
-    namespace: &str,
-    account: &str,
-    life: Duration,
-) -> Result<String, ClusterError> {
+pub async fn token_of(client: &Client, namespace: &str, account: &str, life: Duration) -> Result<String> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
     let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..Default::default() };

@@ -3,7 +3,7 @@
 //! In: the service network, the API server's internal name, the image. Out: what the DNS operator applies. CoreDNS dials
 //! api-int through the node's own resolver: a Service address that is not there yet would cost it a 30 s connect time-out.
 
-use crate::network::{cluster_role_binding, daemon_set, dns_service, namespace};
+use crate::network::{api_env, cluster_role_binding, daemon_set, dns_service, namespace, service_account};
 use ipnet::Ipv4Net;
 use seedling_types::names::NS_DNS;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub struct DnsParams<'a> {
 pub fn objects(p: &DnsParams) -> Vec<Value> {
     vec![
         namespace(NS_DNS),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": NS_DNS, "name": "dns"}}),
+        service_account(NS_DNS, "dns"),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-dns"},
             "rules": [
@@ -97,10 +97,7 @@ fn pod(p: &DnsParams) -> Value {
             "name": "dns",
             "image": p.coredns_image,
             "command": ["coredns", "-conf", "/etc/coredns/Corefile"],
-            "env": [
-                {"name": "KUBERNETES_SERVICE_HOST", "value": p.api_host},
-                {"name": "KUBERNETES_SERVICE_PORT", "value": p.api_port.to_string()},
-            ],
+            "env": api_env(p.api_host, p.api_port),
             "ports": [
                 {"name": "dns", "containerPort": PORT, "protocol": "UDP"},
                 {"name": "dns-tcp", "containerPort": PORT, "protocol": "TCP"},

@@ -41,14 +41,12 @@ fn files(place: Place) -> Files {
     }
 }
 
-/// etcd's own config file, for every member alike.
-///
 /// Where a member's peers reach it.
 pub fn peer_url(address: Ipv4Addr) -> String {
     format!("https://{address}:{}", ports::ETCD_PEER)
 }
 
-/// `members`: (name, address) of every member there is, this one included.
+/// etcd's own config file, for every member. `members`: (name, address) of every member there is, this one included.
 pub fn config(
     name: &str,
     address: Ipv4Addr,
@@ -116,7 +114,7 @@ fn container(release: &ReleaseInfo, place: Place, command: Value) -> Result<Valu
 }
 
 /// The one-member cluster that everything grows from. Its config file lies beside its certificates. `seedling etcd-start` becomes
-/// etcd at once; it can be ordered to go on alone, once.
+/// etcd at once; it can be ordered to continue alone, once.
 pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Value, MissingComponent> {
     let command = json!([paths::NODE_SEEDLING, "etcd-start", "--", "etcd", config_flag(RESOURCES)]);
     let mut etcd = container(release, Place::Bootstrap, command)?;

@@ -10,22 +10,15 @@ use time::Duration;
 
 pub const POD_CONFIGMAP: &str = "kube-controller-manager-pod";
 
+#[rustfmt::skip] // A row is a line.
 const FILES: &[FileRow] = &[
     ("kubeconfig", "kubeconfig", "secrets/controller-manager-kubeconfig/kubeconfig"),
     ("authentication-kubeconfig", "kubeconfig", "secrets/controller-manager-kubeconfig/kubeconfig"),
     ("authorization-kubeconfig", "kubeconfig", "secrets/controller-manager-kubeconfig/kubeconfig"),
     ("cluster-signing-cert-file", "csr-signer.crt", "secrets/csr-signer/tls.crt"),
     ("cluster-signing-key-file", "csr-signer.key", "secrets/csr-signer/tls.key"),
-    (
-        "root-ca-file",
-        "kube-apiserver-complete-server-ca-bundle.crt",
-        "configmaps/serviceaccount-ca/ca-bundle.crt",
-    ),
-    (
-        "service-account-private-key-file",
-        "service-account.key",
-        "secrets/service-account-private-key/service-account.key",
-    ),
+    ("root-ca-file", "kube-apiserver-complete-server-ca-bundle.crt", "configmaps/serviceaccount-ca/ca-bundle.crt"),
+    ("service-account-private-key-file", "service-account.key", "secrets/service-account-private-key/service-account.key"),
 ];
 
 /// `kubelet`: how long kubelets' certificates live; they renew them themselves after about four fifths of it.

@@ -3,6 +3,7 @@
 //! In: the cluster's networks, the API server's internal name, images. Out: what the network operator applies. Nothing here
 //! needs a Service address to start: both agents dial api-int, so their order does not matter.
 
+use crate::pod::host_path;
 use ipnet::Ipv4Net;
 use seedling_types::names::NS_NETWORK;
 use seedling_types::ports;
@@ -45,7 +46,7 @@ fn nth(network: Ipv4Net, n: u32) -> Ipv4Addr {
 pub fn objects(p: &NetworkParams) -> Vec<Value> {
     vec![
         namespace(NS_NETWORK),
-        service_account(FLANNEL),
+        service_account(NS_NETWORK, FLANNEL),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-network-flannel"},
             "rules": [
@@ -55,7 +56,7 @@ pub fn objects(p: &NetworkParams) -> Vec<Value> {
             ],
         }),
         cluster_role_binding("openshift-network-flannel", "openshift-network-flannel", NS_NETWORK, FLANNEL),
-        service_account(KUBE_PROXY),
+        service_account(NS_NETWORK, KUBE_PROXY),
         cluster_role_binding("openshift-network-kube-proxy", "system:node-proxier", NS_NETWORK, KUBE_PROXY),
         config_map("flannel-config", "net-conf.json", &flannel_config(p)),
         config_map("kube-proxy-config", "config.yaml", &kube_proxy_config(p)),
@@ -106,7 +107,7 @@ pub fn cni_config(subnet: Ipv4Net, mtu: u32) -> Value {
 
 fn flannel(p: &NetworkParams) -> Value {
     let copy = format!("/bin/busybox cp -f {CNI_BIN}/* /host{CNI_BIN}/");
-    let mut env = api_env(p);
+    let mut env = api_env(p.api_host, p.api_port);
     env.push(field_env("NODE_NAME", "spec.nodeName"));
     let mut check_env = env.clone();
     check_env.extend([
@@ -172,7 +173,7 @@ const START_KUBE_PROXY: &str = "for family in ip ip6; do \
      exec kube-proxy --config=/etc/kube-proxy/config.yaml --hostname-override=\"$NODE_NAME\"";
 
 fn kube_proxy(p: &NetworkParams) -> Value {
-    let mut env = api_env(p);
+    let mut env = api_env(p.api_host, p.api_port);
     env.push(field_env("NODE_NAME", "spec.nodeName"));
     let pod = json!({
         "serviceAccountName": KUBE_PROXY,
@@ -196,11 +197,10 @@ fn kube_proxy(p: &NetworkParams) -> Value {
 }
 
 /// The in-cluster client reads these two; api-int answers before any Service address does.
-fn api_env(p: &NetworkParams) -> Vec<Value> {
-    vec![
-        json!({"name": "KUBERNETES_SERVICE_HOST", "value": p.api_host}),
-        json!({"name": "KUBERNETES_SERVICE_PORT", "value": p.api_port.to_string()}),
-    ]
+pub(crate) fn api_env(host: &str, port: u16) -> Vec<Value> {
+    let port = port.to_string();
+    let values = [("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", &port)];
+    values.map(|(name, value)| json!({"name": name, "value": value})).into()
 }
 
 fn host_network(mut pod: Value) -> Value {
@@ -216,12 +216,8 @@ fn config_map(name: &str, key: &str, content: &Value) -> Value {
     })
 }
 
-fn service_account(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": NS_NETWORK, "name": name}})
-}
-
-fn host_path(name: &str, path: &str, kind: &str) -> Value {
-    json!({"name": name, "hostPath": {"path": path, "type": kind}})
+pub(crate) fn service_account(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": name}})
 }
 
 fn field_env(name: &str, path: &str) -> Value {

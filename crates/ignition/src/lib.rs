@@ -16,19 +16,19 @@ pub const VERSION: &str = "3.2.0";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     pub ignition: Ignition,
-    #[serde(default, skip_serializing_if = "Passwd::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub passwd: Passwd,
-    #[serde(default, skip_serializing_if = "Storage::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub storage: Storage,
-    #[serde(default, skip_serializing_if = "Systemd::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub systemd: Systemd,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ignition {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub config: Option<Redirect>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub security: Option<Security>,
     pub version: String,
 }
@@ -41,20 +41,20 @@ impl Default for Ignition {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redirect {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub merge: Vec<Resource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub replace: Option<Resource>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub source: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub http_headers: Vec<HttpHeader>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub verification: Option<Verification>,
 }
 
@@ -77,13 +77,13 @@ pub struct Security {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub certificate_authorities: Vec<Resource>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passwd {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub users: Vec<User>,
 }
 
@@ -91,28 +91,28 @@ pub struct Passwd {
 #[serde(rename_all = "camelCase")]
 pub struct User {
     pub name: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub ssh_authorized_keys: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub files: Vec<File>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub overwrite: Option<bool>,
     pub path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub user: Option<Owner>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub append: Vec<Resource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub contents: Option<Resource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub mode: Option<u32>,
 }
 
@@ -123,17 +123,17 @@ pub struct Owner {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Systemd {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub units: Vec<Unit>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub contents: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub dropins: Vec<Dropin>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "empty")]
     pub enabled: Option<bool>,
     pub name: String,
 }
@@ -144,20 +144,8 @@ pub struct Dropin {
     pub name: String,
 }
 
-impl Passwd {
-    fn is_empty(&self) -> bool {
-        self.users.is_empty()
-    }
-}
-impl Storage {
-    fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-}
-impl Systemd {
-    fn is_empty(&self) -> bool {
-        self.units.is_empty()
-    }
+fn empty<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// `data:text/plain;charset=utf-8;base64,…`, the only form upstream writes into bootstrap.ign.

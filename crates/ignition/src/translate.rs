@@ -30,7 +30,7 @@ impl std::fmt::Display for Version {
 pub struct Unsupported(pub String);
 
 /// The version an Accept header asks for. As upstream: the main type is not looked at, q=0 refuses nothing, a version that is
-/// not x.y.z is as good as none, and who asks for nothing gets 2.2.0.
+/// not x.y.z counts as none, and who asks for nothing gets 2.2.0.
 pub fn negotiate(accept: Option<&str>) -> Result<Version, Unsupported> {
     let mut entries: Vec<(f32, &str)> =
         accept.unwrap_or_default().split(',').map(|e| (quality(e), e)).collect();

@@ -1,4 +1,4 @@
-//! Where a machine stands on its way from power to configuration, told from what the helper saw of it.
+//! Where a machine stands on its way from power to configuration, derived from what the helper saw of it.
 
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use seedling_types::{Host, Role, ports};

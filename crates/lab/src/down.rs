@@ -1,7 +1,7 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
 use crate::store::{Labs, machine};
-use crate::{LabError, all, at, helper, processes, sysctls};
+use crate::{Result, all, at, helper, processes, sysctls};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
 use seedling_machines::network::Network;
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 /// Returns whether there was anything to remove.
-pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<bool, LabError> {
+pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<bool> {
     let lock = labs.lock(name, progress).await?;
     let dir = labs.dir(name);
     let existed = dir.exists();
@@ -25,10 +25,10 @@ pub async fn down(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<boo
     Ok(existed)
 }
 
-async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), LabError> {
+async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<()> {
     let dir = labs.dir(name);
     let network = Network::of_lab(name);
-    // A runc whose `up` was killed would go on to start a machine that is removed here.
+    // A runc whose `up` was killed would still start a machine that is removed here.
     processes::end(&[dir.join("runc").as_os_str()], Signal::SIGKILL).await?;
     // In order of the boot, backwards. An error leaves lab.json in place, so that `down` can be tried again.
     all(join_all(machines(labs, name).iter().map(|m| remove_machine(m, progress))).await)?;
@@ -41,7 +41,7 @@ async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<(), L
     Ok(())
 }
 
-async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {
+async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<()> {
     machine.remove().await?;
     progress(&format!("{} is gone", machine.name));
     Ok(())

@@ -2,11 +2,11 @@
 //! (`helper keep`) starts it again when it dies.
 
 use crate::processes::{self, Process};
-use crate::{Lab, LabError, at};
+use crate::{Lab, LabError, Result, at};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
-use seedling_steps::{Condition, Probe, wait_for, write_atomic};
+use seedling_steps::{Condition, Probe, if_there, wait_for, write_atomic};
 use seedling_types::helper::{Forward, HelperConfig, HelperEvent};
 use seedling_types::ports;
 use serde_json::Value;
@@ -31,7 +31,7 @@ const KEEPER: &str = "keep";
 const LONG_LOG: u64 = 16 << 20;
 
 /// Starts it unless it runs, and waits until it listens. Returns where the API is reached from outside.
-pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabError> {
+pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr> {
     let config = lab.helper_config();
     let runs = || !find(&config).is_empty() || !processes::find(&arguments(KEEPER, &config)).is_empty();
     let running = runs();
@@ -62,7 +62,7 @@ pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr, LabE
     .await?
 }
 
-fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
+fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child)> {
     let spec = &lab.record.spec;
     let port = lab.record.api.map_or(spec.api_port, |before| before.port());
     let listen = |port| {
@@ -115,7 +115,7 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child), LabError> {
 
 /// Who signed the certificates of the cluster's servers, for health checks: the admin's kubeconfig has the API servers' authorities, a
 /// machine's pointer the machine-config server's. Without both, checks believe anybody.
-fn server_ca(lab: &Lab) -> Result<Option<PathBuf>, LabError> {
+fn server_ca(lab: &Lab) -> Result<Option<PathBuf>> {
     let assets = &lab.record.spec.assets;
     let read = |name: &str| fs::read_to_string(assets.join(name)).unwrap_or_default();
     let Some(bundle) = authorities(&read("auth/kubeconfig"), &read("master.ign")) else { return Ok(None) };
@@ -135,8 +135,8 @@ fn authorities(kubeconfig: &str, pointer: &str) -> Option<String> {
     Some(pem(api)? + &pem(machine_config)?)
 }
 
-/// Asks it to end, and insists. First whoever would start it again, which hands on the wish.
-pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
+/// Asks it to end, then kills it. First its parent, which would start it again and passes the signal on.
+pub(crate) async fn stop(config: &Path) -> Result<()> {
     for arguments in commands(config) {
         if processes::end(&arguments, Signal::SIGTERM).await.is_err() {
             processes::end(&arguments, Signal::SIGKILL).await?;
@@ -145,7 +145,7 @@ pub(crate) async fn stop(config: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Helpers of this very lab, told by the config they were started with: this also finds one whose starter was killed before
+/// Helpers of this lab, recognised by the config they were started with: this also finds one whose starter was killed before
 /// it could write anything down.
 pub(crate) fn find(config: &Path) -> Vec<Process> {
     processes::find(&arguments(HELPER, config))
@@ -168,11 +168,8 @@ fn last_words(log: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) fn remove_if_there(path: &Path) -> Result<(), LabError> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => at(path, Err(e)),
-        _ => Ok(()),
-    }
+pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
+    at(path, if_there(fs::remove_file(path))).map(drop)
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub use up::{Options, up};
 
 use std::path::{Path, PathBuf};
 
+pub type Result<T, E = LabError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     #[error("this machine cannot run a lab:\n{}", .0.iter().map(|r| format!("  - {r}")).collect::<Vec<_>>().join("\n"))]
@@ -72,12 +74,19 @@ pub enum LabError {
 }
 
 /// Adds the path to an I/O error.
-fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T, LabError> {
+fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
     result.map_err(|source| LabError::Io { path: path.into(), source })
 }
 
+/// Whole or not at all.
+fn write_json(path: &Path, value: &impl serde::Serialize, mode: u32) -> Result<()> {
+    let json = serde_json::to_vec_pretty(value)
+        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })?;
+    at(path, seedling_steps::write_atomic(path, json, mode))
+}
+
 /// All of them, whatever fails on the way: the errors come together.
-fn all<T>(results: Vec<Result<T, LabError>>) -> Result<Vec<T>, LabError> {
+fn all<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut done, mut errors) = (Vec::new(), Vec::new());
     for result in results {
         match result {

@@ -1,6 +1,6 @@
-//! Processes of a lab, told by the arguments they were started with, and ended by pid and start time.
+//! Processes of a lab, recognised by the arguments they were started with, and ended by pid and start time.
 
-use crate::LabError;
+use crate::Result;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_steps::{Condition, Probe, wait_for};
@@ -24,7 +24,7 @@ pub(crate) fn find(arguments: &[&OsStr]) -> Vec<Process> {
 }
 
 /// Signals them, and waits until they are gone.
-pub(crate) async fn end(arguments: &[&OsStr], signal: Signal) -> Result<(), LabError> {
+pub(crate) async fn end(arguments: &[&OsStr], signal: Signal) -> Result<()> {
     for process in find(arguments) {
         // Looked at again: a number can have gone to another process in between.
         if start_time(process.pid) == Some(process.start) {

@@ -1,13 +1,13 @@
 //! Images before the first pull: the release's containerd directory, made once, given to a node by hard links.
 
-use crate::{LabError, at};
+use crate::{Result, at};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 /// Fills `target` (a node's /var/lib/containerd) from `store`, unless something is there. Layers are never written to again,
 /// so the nodes can share them, on disk and in the page cache; databases are, so each node gets its own.
-pub async fn seed(store: &Path, target: &Path) -> Result<(), LabError> {
+pub async fn seed(store: &Path, target: &Path) -> Result<()> {
     let seeded = target.join(".seeded");
     if seeded.exists() {
         return Ok(());
@@ -30,14 +30,14 @@ pub async fn seed(store: &Path, target: &Path) -> Result<(), LabError> {
     at(&seeded, fs::write(&seeded, ""))
 }
 
-async fn copy(how: &str, from: &Path, to: &Path) -> Result<(), LabError> {
+async fn copy(how: &str, from: &Path, to: &Path) -> Result<()> {
     let output = at(from, Command::new("cp").arg(how).arg(from).arg(to).output().await)?;
     let complaint = || std::io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_string());
     at(from, output.status.success().then_some(()).ok_or_else(complaint))
 }
 
 /// containerd keeps them at most two folders deep: `io.containerd.<plugin>/<name>/….db`. Snapshots below are not ours to read.
-fn databases(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
+fn databases(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![(dir.to_path_buf(), 0)];
     while let Some((folder, depth)) = folders.pop() {

@@ -1,7 +1,7 @@
 //! Where labs are remembered: `<state>/labs/<name>/`, with lab.json written before anything of the lab is made.
 
 use crate::spec::check_name;
-use crate::{LabError, LabSpec, at, seed};
+use crate::{LabError, LabSpec, Result, at, seed, write_json};
 use seedling_machines::{Machine, Progress};
 use seedling_steps::write_atomic;
 use seedling_types::door::Door;
@@ -58,12 +58,12 @@ impl Labs {
         self.dir(name).join("assets")
     }
 
-    pub fn open(&self, name: &str) -> Result<Lab, LabError> {
+    pub fn open(&self, name: &str) -> Result<Lab> {
         check_name(name)?;
         self.find(name)?.ok_or_else(|| LabError::Unknown(name.into()))
     }
 
-    pub fn list(&self) -> Result<Vec<Lab>, LabError> {
+    pub fn list(&self) -> Result<Vec<Lab>> {
         let folder = self.state.join("labs");
         if !folder.exists() {
             return Ok(Vec::new());
@@ -76,7 +76,7 @@ impl Labs {
         names.iter().filter_map(|name| self.find(name).transpose()).collect()
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<Option<Lab>, LabError> {
+    pub(crate) fn find(&self, name: &str) -> Result<Option<Lab>> {
         let dir = self.dir(name);
         let path = dir.join("lab.json");
         if !path.exists() {
@@ -90,7 +90,7 @@ impl Labs {
     }
 
     /// Two processes never make or remove one lab at the same time. The file is beside the lab's directory, and goes with it.
-    pub(crate) async fn lock(&self, name: &str, progress: Progress<'_>) -> Result<Lock, LabError> {
+    pub(crate) async fn lock(&self, name: &str, progress: Progress<'_>) -> Result<Lock> {
         check_name(name)?;
         let path = self.state.join("labs").join(format!(".{name}.lock"));
         lock(&path, || progress(&format!("waiting for another process that works on lab {name:?}"))).await
@@ -103,13 +103,13 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Removes the file while it is held; whoever waits for it notices and takes the next one.
-    pub(crate) fn remove(self) -> Result<(), LabError> {
+    /// Removes the file while it is held; a process that waits for it notices and takes the next one.
+    pub(crate) fn remove(self) -> Result<()> {
         at(&self.path, fs::remove_file(&self.path))
     }
 }
 
-pub(crate) async fn lock(path: &Path, waiting: impl FnOnce()) -> Result<Lock, LabError> {
+pub(crate) async fn lock(path: &Path, waiting: impl FnOnce()) -> Result<Lock> {
     let mut waiting = Some(waiting);
     loop {
         if let Some(parent) = path.parent() {
@@ -135,14 +135,11 @@ impl Lab {
         &self.record.spec.name
     }
 
-    pub(crate) fn save(&self) -> Result<(), LabError> {
-        let path = self.dir.join("lab.json");
-        let json = serde_json::to_vec_pretty(&self.record)
-            .map_err(|e| LabError::Unreadable { path: path.clone(), message: e.to_string() })?;
-        at(&path, write_atomic(&path, json, 0o644))
+    pub(crate) fn save(&self) -> Result<()> {
+        write_json(&self.dir.join("lab.json"), &self.record, 0o644)
     }
 
-    pub fn machine(&self, node: &str) -> Result<Machine, LabError> {
+    pub fn machine(&self, node: &str) -> Result<Machine> {
         let hosts = &self.record.spec.inventory;
         let host = hosts.by_name(node).ok_or_else(|| LabError::UnknownNode {
             lab: self.name().into(),
@@ -152,8 +149,8 @@ impl Lab {
         Ok(self.machine_of(host))
     }
 
-    /// As by its power button. The helper is told first: a machine that has not finished its first boot may fetch its Ignition config.
-    pub async fn switch_on(&self, node: &str) -> Result<(), LabError> {
+    /// As by its power button. The helper is informed first: a machine that has not finished its first boot may fetch its Ignition config.
+    pub async fn switch_on(&self, node: &str) -> Result<()> {
         let machine = self.machine(node)?;
         if !machine.first_boot_done() {
             let path = self.dir.join("doors").join(format!("{node}.json"));
@@ -167,7 +164,7 @@ impl Lab {
     }
 
     /// Its disks and its network card, as they are before the first boot. Done again, it changes nothing.
-    pub(crate) async fn prepare(&self, machine: &Machine) -> Result<(), LabError> {
+    pub(crate) async fn prepare(&self, machine: &Machine) -> Result<()> {
         let spec = &self.record.spec;
         machine.prepare().await?;
         if let Some(store) = &spec.seed_store {
@@ -183,7 +180,7 @@ impl Lab {
     }
 
     /// Cuts a machine off and gives it new disks.
-    pub async fn new_disk(&self, node: &str) -> Result<(), LabError> {
+    pub async fn new_disk(&self, node: &str) -> Result<()> {
         let machine = self.machine(node)?;
         machine.throw_disks_away().await?;
         self.prepare(&machine).await

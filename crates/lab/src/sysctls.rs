@@ -4,8 +4,8 @@
 //! fs.inotify.max_user_instances, which all nodes share.
 
 use crate::store::lock;
-use crate::{LabError, at};
-use seedling_steps::write_atomic;
+use crate::{LabError, Result, at, write_json};
+use seedling_steps::if_there;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,12 +26,12 @@ struct Memory {
     labs: BTreeSet<PathBuf>,
 }
 
-pub(crate) async fn take_over(lab: &Path) -> Result<(), LabError> {
+pub(crate) async fn take_over(lab: &Path) -> Result<()> {
     let _lock = lock(&Path::new(MEMORY).with_extension("lock"), || {}).await?;
     take(Path::new(MEMORY), Path::new(PROC_SYS), lab)
 }
 
-pub(crate) async fn put_back(lab: &Path) -> Result<(), LabError> {
+pub(crate) async fn put_back(lab: &Path) -> Result<()> {
     let lock = lock(&Path::new(MEMORY).with_extension("lock"), || {}).await?;
     give_back(Path::new(MEMORY), Path::new(PROC_SYS), lab)?;
     lock.remove()?;
@@ -41,7 +41,7 @@ pub(crate) async fn put_back(lab: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError> {
+fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<()> {
     let mut memory = load(memory_file)?;
     if memory.labs.is_empty() {
         for name in REMEMBERED {
@@ -50,17 +50,17 @@ fn take(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError>
         }
     }
     memory.labs.insert(lab.into());
-    save(memory_file, &memory)?; // before anything is changed
+    write_json(memory_file, &memory, 0o644)?; // before anything is changed
     let path = proc_sys.join(INOTIFY.0);
     let now: u64 = at(&path, fs::read_to_string(&path))?.trim().parse().unwrap_or_default();
     if now < INOTIFY.1 { at(&path, fs::write(&path, INOTIFY.1.to_string())) } else { Ok(()) }
 }
 
-fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabError> {
+fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<()> {
     let mut memory = load(memory_file)?;
     memory.labs.remove(lab);
     if !memory.labs.is_empty() {
-        return save(memory_file, &memory);
+        return write_json(memory_file, &memory, 0o644);
     }
     for (name, value) in &memory.before {
         let path = proc_sys.join(name);
@@ -70,7 +70,7 @@ fn give_back(memory_file: &Path, proc_sys: &Path, lab: &Path) -> Result<(), LabE
 }
 
 /// The file, and what a process that was killed while it wrote one has left beside it.
-fn forget(memory_file: &Path) -> Result<(), LabError> {
+fn forget(memory_file: &Path) -> Result<()> {
     let (Some(dir), Some(name)) = (memory_file.parent(), memory_file.file_name()) else { return Ok(()) };
     for entry in at(dir, fs::read_dir(dir))? {
         let path = at(dir, entry)?.path();
@@ -82,19 +82,10 @@ fn forget(memory_file: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn load(path: &Path) -> Result<Memory, LabError> {
-    match fs::read(path) {
-        Ok(json) => serde_json::from_slice(&json)
-            .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Memory::default()),
-        Err(e) => at(path, Err(e)),
-    }
-}
-
-fn save(path: &Path, memory: &Memory) -> Result<(), LabError> {
-    let json = serde_json::to_vec_pretty(memory)
-        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })?;
-    at(path, write_atomic(path, json, 0o644))
+fn load(path: &Path) -> Result<Memory> {
+    let Some(json) = at(path, if_there(fs::read(path)))? else { return Ok(Memory::default()) };
+    serde_json::from_slice(&json)
+        .map_err(|e| LabError::Unreadable { path: path.into(), message: e.to_string() })
 }
 
 #[cfg(test)]

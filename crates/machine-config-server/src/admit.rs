@@ -52,7 +52,7 @@ pub(crate) fn admit(
     }
 }
 
-/// In a time that does not tell how much of it is right; digests besides, of which a stranger can choose no prefix.
+/// In constant time; and these are digests, of which a stranger cannot choose a prefix.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 /// What a client may say of itself is not to fill the log.
 const LONGEST: usize = 200;
-/// Nor is whoever asks for ever to fill the disk: then the file becomes `audit.log.1`, and another one starts.
+/// Nor is one who keeps asking to fill the disk: then the file becomes `audit.log.1`, and another one starts.
 const LARGEST: u64 = 8 << 20;
 
 /// Lines are written whole, one after the other.
@@ -72,7 +72,7 @@ impl Log {
         });
     }
 
-    /// The connection is closed: whoever is no load balancer speaks for nobody.
+    /// The connection is closed: only a load balancer may name another client.
     pub fn not_a_balancer(&self, peer: IpAddr) {
         self.write(&Line {
             time: now(),

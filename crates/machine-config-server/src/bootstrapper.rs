@@ -53,7 +53,7 @@ fn fresh(age: Duration) -> bool {
     age < LIFE / 2
 }
 
-/// Whom the machine trusts as API server: what somebody wrote down for it, else what every pod trusts.
+/// The CA of API servers that the machine trusts: the one configured for it, else the one every pod trusts.
 async fn authority(client: &Client) -> Result<String, TokenError> {
     for (name, key) in [("kubeconfig-data", "ca-bundle.crt"), ("kube-root-ca.crt", "ca.crt")] {
         let map = get::<ConfigMap>(client, Some(NS_MCO), name).await?;

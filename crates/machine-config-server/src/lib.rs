@@ -2,7 +2,7 @@
 //!
 //! In: a pool's rendered MachineConfig; the inventory and the digests of the nodes' tokens. Out: HTTP on 22623 (TLS) and 22624
 //! (plain, loopback only), and a line in the audit log for every config that was asked for. Paths, statuses and version
-//! negotiation are upstream's; whoever may not have a config gets 403 (unless the server is open, as upstream's is).
+//! negotiation are upstream's; a client that may not have a config gets 403 (unless the server is open, as upstream's is).
 
 mod admit;
 mod audit;
@@ -128,7 +128,7 @@ async fn stop_on_signal(handles: [Handle<SocketAddr>; 2]) {
     use tokio::signal::unix::{SignalKind, signal};
     if let Ok(mut term) = signal(SignalKind::terminate()) {
         term.recv().await;
-        tracing::info!("told to stop");
+        tracing::info!("stopping: SIGTERM received");
         handles.iter().for_each(|h| h.graceful_shutdown(Some(GRACE)));
     }
 }

@@ -1,4 +1,4 @@
-//! Who is at the other end: the peer itself, or whom a load balancer of the inventory names by PROXY protocol, version 2.
+//! Who is at the other end: the peer itself, or the client that a load balancer of the inventory names by PROXY protocol, version 2.
 
 use crate::audit;
 use axum::Extension;

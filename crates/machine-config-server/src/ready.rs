@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 const FRESH: Duration = Duration::from_secs(1);
-/// Those every cluster has; whoever asks for other names does not keep the operator from asking for these.
+/// Those every cluster has: requests for other names do not keep the operator from asking for these.
 const POOLS: [&str; 3] = ["master", "worker", "arbiter"];
 
 #[derive(Default)]

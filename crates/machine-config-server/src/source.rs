@@ -19,7 +19,7 @@ pub enum Source {
         base: PathBuf,
         /// The kubelets' bootstrap kubeconfig.
         kubeconfig: PathBuf,
-        /// Whom to answer; changes as certificates are issued.
+        /// The clients to answer; changes as certificates are issued.
         tokens: PathBuf,
     },
     Cluster {
@@ -71,7 +71,7 @@ impl Source {
         }
     }
 
-    /// Asked anew for every config: a spent token is refused from that moment on.
+    /// Read again for every config: a spent token is refused from that moment on.
     pub async fn admission(&self) -> Result<Admission, SourceError> {
         match self {
             Source::Bootstrap { tokens, .. } => {

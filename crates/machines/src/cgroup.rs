@@ -1,7 +1,7 @@
 //! Control groups of a lab: `/seedling/<lab>/<node>`, on version 1 (one tree a controller), hybrid, and version 2 (one tree).
 
 use crate::confine;
-use crate::run::{MachineError, at};
+use crate::run::{Result, at};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn trees_below(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Holds all nodes of a lab to the devices that they need. Version 2 has no group files for it: there runc's program does it, node by node.
-pub fn hold_devices(lab: &str) -> Result<(), MachineError> {
+pub fn hold_devices(lab: &str) -> Result<()> {
     let tree = Path::new(ROOT).join("devices");
     if is_version_2(Path::new(ROOT)) || !tree.join("devices.list").exists() {
         return Ok(());
@@ -80,41 +80,35 @@ pub fn usage(path: &str) -> Usage {
 }
 
 fn usage_below(root: &Path, path: &str) -> Usage {
-    let number = |tree: &str, file: &str| -> u64 {
+    let read = |tree: &str, file: &str| {
         let file = root.join(tree).join(path.trim_start_matches('/')).join(file);
-        fs::read_to_string(file).ok().and_then(|s| s.trim().parse().ok()).unwrap_or_default()
+        fs::read_to_string(file).unwrap_or_default()
     };
+    let number = |tree: &str, file: &str| read(tree, file).trim().parse::<u64>().unwrap_or_default();
     let field = |tree: &str, file: &str, name: &str| -> u64 {
-        let file = root.join(tree).join(path.trim_start_matches('/')).join(file);
-        let text = fs::read_to_string(file).unwrap_or_default();
+        let text = read(tree, file);
         let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|v| v.parse().ok()).unwrap_or_default()
     };
     if is_version_2(root) {
+        let cache = field("", "memory.stat", "inactive_file");
         return Usage {
             cpu_seconds: field("", "cpu.stat", "usage_usec") as f64 / 1e6,
-            memory_bytes: number("", "memory.current").saturating_sub(field(
-                "",
-                "memory.stat",
-                "inactive_file",
-            )),
+            memory_bytes: number("", "memory.current").saturating_sub(cache),
             memory_peak_bytes: number("", "memory.peak"),
         };
     }
+    let cache = field("memory", "memory.stat", "total_inactive_file");
     Usage {
         cpu_seconds: number("cpuacct", "cpuacct.usage") as f64 / 1e9,
-        memory_bytes: number("memory", "memory.usage_in_bytes").saturating_sub(field(
-            "memory",
-            "memory.stat",
-            "total_inactive_file",
-        )),
+        memory_bytes: number("memory", "memory.usage_in_bytes").saturating_sub(cache),
         memory_peak_bytes: number("memory", "memory.max_usage_in_bytes"),
     }
 }
 
 /// Lets all that runs in a node's groups write to a disk at most so often a second; `None` ends that. Groups that are made
 /// later are not held to it.
-pub fn limit_writes(path: &str, device: &str, a_second: Option<u32>) -> Result<(), MachineError> {
+pub fn limit_writes(path: &str, device: &str, a_second: Option<u32>) -> Result<()> {
     let (tree, file, limit) = match is_version_2(Path::new(ROOT)) {
         true => ("", "io.max", a_second.map_or("wiops=max".into(), |n| format!("wiops={n}"))),
         // 0 is no limit there.
@@ -138,7 +132,7 @@ fn groups_below(group: &Path) -> Vec<PathBuf> {
 
 /// Removes the node's groups with all below, in every tree. What still runs in them is killed: nothing but the machine ever
 /// does, and a runc that was killed at the wrong moment may have left a part of it.
-pub async fn remove(path: &str) -> Result<(), MachineError> {
+pub async fn remove(path: &str) -> Result<()> {
     let deadline = Instant::now() + EMPTY_WITHIN;
     for group in trees().iter().map(|t| t.join(path.trim_start_matches('/'))) {
         while let Err(error) = remove_group(&group) {
@@ -146,7 +140,7 @@ pub async fn remove(path: &str) -> Result<(), MachineError> {
                 return at(&group, Err(error));
             }
             kill_members(&group);
-            // The kernel tells nobody when a group of version 1 becomes empty: look again.
+            // There is no event when a group of version 1 becomes empty: look again.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -3,27 +3,18 @@
 //! Root on a node has CAP_SYS_ADMIN without a user namespace, since the kubelet and containerd need it: who means harm still finds a way
 //! out, and docs/security.md says so. What is closed here is what is tried first, and what happens by accident.
 
-use crate::run::{MachineError, at};
+use crate::run::{Result, at};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::Path;
 
 /// Kernel modules, the clock, raw I/O, files by handle (which need no path, so a container's root does not hold them back), attributes
 /// that would outlive the lab, and what no namespace divides.
+#[rustfmt::skip]
 const WITHHELD: [&str; 13] = [
-    "CAP_AUDIT_CONTROL",
-    "CAP_AUDIT_READ",
-    "CAP_BLOCK_SUSPEND",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_LINUX_IMMUTABLE",
-    "CAP_MAC_ADMIN",
-    "CAP_MAC_OVERRIDE",
-    "CAP_PERFMON",
-    "CAP_SYS_MODULE",
-    "CAP_SYS_PACCT",
-    "CAP_SYS_RAWIO",
-    "CAP_SYS_TIME",
-    "CAP_WAKE_ALARM",
+    "CAP_AUDIT_CONTROL", "CAP_AUDIT_READ", "CAP_BLOCK_SUSPEND", "CAP_DAC_READ_SEARCH", "CAP_LINUX_IMMUTABLE",
+    "CAP_MAC_ADMIN", "CAP_MAC_OVERRIDE", "CAP_PERFMON", "CAP_SYS_MODULE", "CAP_SYS_PACCT", "CAP_SYS_RAWIO",
+    "CAP_SYS_TIME", "CAP_WAKE_ALARM",
 ];
 
 pub(crate) fn is_withheld(capability: &str) -> bool {
@@ -75,7 +66,7 @@ fn device_lines() -> impl Iterator<Item = String> {
 
 /// On version 1 a node could lift what holds for its own group, whose files it sees: so its lab's group is held to the same, and no group
 /// can be given more than the one above. Before the lab's first machine; afterwards it changes nothing.
-pub(crate) fn hold_devices(lab_group: &Path) -> Result<(), MachineError> {
+pub(crate) fn hold_devices(lab_group: &Path) -> Result<()> {
     at(lab_group, fs::create_dir_all(lab_group))?;
     // Machines are switched on side by side, and between the two writes none may be.
     let group = at(lab_group, File::open(lab_group))?;
@@ -89,22 +80,10 @@ pub(crate) fn hold_devices(lab_group: &Path) -> Result<(), MachineError> {
 }
 
 /// Calls that act on the whole machine, whatever namespaces say, and that nothing on a node makes.
+#[rustfmt::skip]
 const REFUSED_CALLS: [&str; 16] = [
-    "acct",
-    "delete_module",
-    "finit_module",
-    "init_module",
-    "ioperm",
-    "iopl",
-    "kexec_file_load",
-    "kexec_load",
-    "lookup_dcookie",
-    "nfsservctl",
-    "open_by_handle_at",
-    "perf_event_open",
-    "quotactl",
-    "swapoff",
-    "swapon",
+    "acct", "delete_module", "finit_module", "init_module", "ioperm", "iopl", "kexec_file_load", "kexec_load",
+    "lookup_dcookie", "nfsservctl", "open_by_handle_at", "perf_event_open", "quotactl", "swapoff", "swapon",
     "userfaultfd",
 ];
 
@@ -117,26 +96,17 @@ pub(crate) fn seccomp() -> Value {
 }
 
 /// Shows memory, keys or hardware of the machine below.
+#[rustfmt::skip]
 pub(crate) const MASKED: [&str; 8] = [
-    "/proc/acpi",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/sys/firmware",
-    "/sys/kernel/debug",
+    "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
+    "/sys/firmware", "/sys/kernel/debug",
 ];
 
 /// A word written there makes the machine below run a program, or stop.
+#[rustfmt::skip]
 pub(crate) const READ_ONLY: [&str; 7] = [
-    "/proc/bus",
-    "/proc/irq",
-    "/proc/sys/kernel/core_pattern",
-    "/proc/sys/kernel/hotplug",
-    "/proc/sys/kernel/modprobe",
-    "/proc/sysrq-trigger",
-    "/sys/kernel/uevent_helper",
+    "/proc/bus", "/proc/irq", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hotplug",
+    "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper",
 ];
 
 /// A pod with a user namespace may mount a /proc and a /sys of its own only where whole ones can be seen.

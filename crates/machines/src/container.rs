@@ -6,7 +6,7 @@ use crate::config::{self, OWN_DIRECTORIES, Parts};
 use crate::disk::{self, Disk};
 use crate::image::remove_tree;
 use crate::network::Network;
-use crate::run::{MachineError, at, finish, run};
+use crate::run::{MachineError, Result, at, finish, run};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub struct Inspection {
 
 impl Machine {
     /// Makes the disk and plugs the machine in. Done again, it changes nothing.
-    pub async fn prepare(&self) -> Result<(), MachineError> {
+    pub async fn prepare(&self) -> Result<()> {
         let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
         for name in ["upper", "work", "root"].into_iter().chain(own) {
             let path = self.dir.join(name);
@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// Boots it, unless it runs. Returns when PID 1 is started.
-    pub async fn switch_on(&self) -> Result<(), MachineError> {
+    pub async fn switch_on(&self) -> Result<()> {
         match self.inspect().await?.power {
             Power::On => return Ok(()),
             Power::Paused => return self.runc(&["resume", &self.name]).await.map(drop),
@@ -115,7 +115,7 @@ impl Machine {
     }
 
     /// Asks systemd to power off, and waits; a machine that does not is cut off.
-    pub async fn switch_off(&self) -> Result<(), MachineError> {
+    pub async fn switch_off(&self) -> Result<()> {
         if self.inspect().await?.power == Power::On
             && self.runc(&["kill", &self.name, POWER_OFF]).await.is_ok()
         {
@@ -125,7 +125,7 @@ impl Machine {
     }
 
     /// Pulls the plug: no process of it lives on when this returns. The disk stays.
-    pub async fn cut_off(&self) -> Result<(), MachineError> {
+    pub async fn cut_off(&self) -> Result<()> {
         let before = self.inspect().await?.power;
         if before != Power::Off {
             // It may die between the question and the kill; what counts is that it is off afterwards.
@@ -139,18 +139,18 @@ impl Machine {
     }
 
     /// Off and on again, with the disk kept.
-    pub async fn restart(&self) -> Result<(), MachineError> {
+    pub async fn restart(&self) -> Result<()> {
         self.switch_off().await?;
         self.switch_on().await
     }
 
     /// Freezes it: it still answers ping, and accepts connections that nobody serves.
-    pub async fn pause(&self) -> Result<(), MachineError> {
+    pub async fn pause(&self) -> Result<()> {
         self.runc(&["pause", &self.name]).await.map(drop)
     }
 
-    /// Cuts it off; nothing of what it had written is left. It can be prepared anew.
-    pub async fn throw_disks_away(&self) -> Result<(), MachineError> {
+    /// Cuts it off; nothing of what it had written is left. It can be prepared again.
+    pub async fn throw_disks_away(&self) -> Result<()> {
         self.cut_off().await?;
         let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
         for name in ["upper", "work", Disk::PodLogs.directory()].into_iter().chain(own) {
@@ -164,12 +164,12 @@ impl Machine {
     }
 
     /// Pulls its network cable, or puts it back.
-    pub async fn plug(&self, plugged: bool) -> Result<(), MachineError> {
+    pub async fn plug(&self, plugged: bool) -> Result<()> {
         Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await
     }
 
-    /// Gives a directory a disk of its own, of so many MiB, from the next boot on.
-    pub async fn give_disk(&self, disk: Disk, mib: u32) -> Result<(), MachineError> {
+    /// Gives a directory a disk of its own, of this many MiB, from the next boot on.
+    pub async fn give_disk(&self, disk: Disk, mib: u32) -> Result<()> {
         let directory = self.dir.join(disk.directory());
         at(&directory, fs::create_dir_all(&directory))?;
         disk::make(&directory, mib).await
@@ -180,7 +180,7 @@ impl Machine {
     }
 
     /// Leaves no room on one of its own disks, or gives it back.
-    pub async fn fill_disk(&self, disk: Disk, full: bool) -> Result<(), MachineError> {
+    pub async fn fill_disk(&self, disk: Disk, full: bool) -> Result<()> {
         let data = disk.path();
         if !self.has_disk(disk) {
             let none =
@@ -193,19 +193,19 @@ impl Machine {
         }
     }
 
-    /// Lets etcd's disk go bad when it is told to, from the next boot on.
-    pub fn give_bad_disk(&self) -> Result<(), MachineError> {
+    /// Gives etcd a disk that can be made to fail, from the next boot on.
+    pub fn give_bad_disk(&self) -> Result<()> {
         let mark = self.dir.join(bad_disk::MARK);
         at(&mark, fs::write(&mark, ""))
     }
 
     /// Something is wrong with etcd's disk as long as the answer is held.
-    pub async fn trouble_disk(&self, trouble: Trouble) -> Result<bad_disk::Held, MachineError> {
+    pub async fn trouble_disk(&self, trouble: Trouble) -> Result<bad_disk::Held> {
         bad_disk::trouble(&self.dir, trouble).await
     }
 
     /// Makes every write to its disk wait its turn, or no longer.
-    pub fn slow_disk(&self, slow: bool) -> Result<(), MachineError> {
+    pub fn slow_disk(&self, slow: bool) -> Result<()> {
         let device = disk::device_of(&self.dir)?;
         cgroup::limit_writes(&self.cgroup(), &device, slow.then_some(SLOW_WRITES))
     }
@@ -220,7 +220,7 @@ impl Machine {
         cgroup::processes(&self.cgroup()).into_iter().filter_map(arguments).collect()
     }
 
-    pub async fn inspect(&self) -> Result<Inspection, MachineError> {
+    pub async fn inspect(&self) -> Result<Inspection> {
         #[derive(Deserialize)]
         struct State {
             status: String,
@@ -258,14 +258,14 @@ impl Machine {
     }
 
     /// Runs inside to the end and returns stdout.
-    pub async fn exec_output(&self, args: &[&str]) -> Result<String, MachineError> {
+    pub async fn exec_output(&self, args: &[&str]) -> Result<String> {
         let args: Vec<_> = args.iter().map(|a| a.to_string()).collect();
         let output = self.exec(&args, false).stdin(Stdio::null()).output().await;
         finish(&format!("{}: {}", self.name, args.join(" ")), output, "runc")
     }
 
     /// Cuts it off, unplugs it, throws the disk away.
-    pub async fn remove(&self) -> Result<(), MachineError> {
+    pub async fn remove(&self) -> Result<()> {
         self.cut_off().await?;
         Network::of_lab(&self.lab).remove_node(&self.name).await?;
         remove_tree(&self.dir)
@@ -289,7 +289,7 @@ impl Machine {
     }
 
     /// A first boot that was cut off starts from a blank disk: Ignition refuses files that a half-done run has left.
-    fn blank_disk(&self) -> Result<(), MachineError> {
+    fn blank_disk(&self) -> Result<()> {
         for name in ["upper", "work"] {
             let path = self.dir.join(name);
             remove_tree(&path)?;
@@ -298,7 +298,7 @@ impl Machine {
         Ok(())
     }
 
-    fn write_bundle(&self) -> Result<(), MachineError> {
+    fn write_bundle(&self) -> Result<()> {
         let status = Path::new("/proc/self/status");
         let capabilities = config::capabilities(&at(status, fs::read_to_string(status))?);
         let namespace = Network::of_lab(&self.lab).node_namespace(&self.name);
@@ -320,14 +320,14 @@ impl Machine {
     }
 
     /// Drops runc's record and the control groups of a machine that is off.
-    async fn forget(&self) -> Result<(), MachineError> {
+    async fn forget(&self) -> Result<()> {
         if self.runc_root.join(&self.name).exists() {
             self.runc(&["delete", "--force", &self.name]).await?;
         }
         cgroup::remove(&self.cgroup()).await
     }
 
-    async fn wait_until_off(&self, limit: Duration) -> Result<(), MachineError> {
+    async fn wait_until_off(&self, limit: Duration) -> Result<()> {
         let deadline = Instant::now() + limit;
         while self.inspect().await?.power != Power::Off {
             if Instant::now() > deadline {
@@ -341,7 +341,7 @@ impl Machine {
         Ok(())
     }
 
-    async fn runc(&self, args: &[&str]) -> Result<String, MachineError> {
+    async fn runc(&self, args: &[&str]) -> Result<String> {
         let root = self.runc_root.display().to_string();
         run("runc", ["--root", &root].iter().chain(args)).await
     }

@@ -1,6 +1,6 @@
 //! Trouble with disks: some of a machine's own that can be full, and writes that are slow.
 
-use crate::run::{MachineError, at, run};
+use crate::run::{Result, at, run};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Disk {
 
 /// An ext4 disk with what is in the directory already; one that is there stays. Made under another name first, so that it is there whole
 /// or not at all.
-pub(crate) async fn make(directory: &Path, mib: u32) -> Result<(), MachineError> {
+pub(crate) async fn make(directory: &Path, mib: u32) -> Result<()> {
     let image = directory.with_extension(IMAGE);
     if image.exists() {
         return Ok(());
@@ -57,7 +57,7 @@ pub(crate) async fn make(directory: &Path, mib: u32) -> Result<(), MachineError>
 }
 
 /// The disk a directory lies on, as control groups name it: a partition is part of its disk.
-pub(crate) fn device_of(directory: &Path) -> Result<String, MachineError> {
+pub(crate) fn device_of(directory: &Path) -> Result<String> {
     let number = at(directory, fs::metadata(directory))?.dev();
     let name = format!("{}:{}", nix::sys::stat::major(number), nix::sys::stat::minor(number));
     let block = PathBuf::from("/sys/dev/block").join(&name);

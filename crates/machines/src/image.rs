@@ -3,7 +3,7 @@
 //! In: `node/` of the source tree, built into this binary. Out: a directory named after the hash of those inputs, so a
 //! changed package list makes a new image and an unchanged one is made once.
 
-use crate::run::{MachineError, Progress, at, run};
+use crate::run::{MachineError, Progress, Result, at, run};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -54,33 +54,19 @@ const DIRECTORIES: &[&str] =
     &["usr/lib/modules", "var/log/journal", "var/lib/containerd", "var/lib/etcd", "var/lib/kubelet"];
 
 /// Left by debootstrap, of no use to a node.
+#[rustfmt::skip]
 const LITTER: &[&str] = &[
-    "var/cache/apt/archives",
-    "var/lib/apt/lists",
-    "usr/share/doc",
-    "usr/share/man",
-    "usr/share/locale",
-    "var/log/bootstrap.log",
-    "debootstrap",
+    "var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale",
+    "var/log/bootstrap.log", "debootstrap",
 ];
 
 /// Different after every debootstrap, and nothing that a node reads: logs, caches, backups, locks, device nodes.
 const EMPTIED: &[&str] = &["dev", "run", "tmp", "var/cache", "var/log", "var/tmp"];
+#[rustfmt::skip]
 const BACKUPS: &[&str] = &[
-    "etc/.pwd.lock",
-    "etc/group-",
-    "etc/gshadow-",
-    "etc/passwd-",
-    "etc/shadow-",
-    "etc/subgid-",
-    "etc/subuid-",
-    "var/lib/dpkg/available-old",
-    "var/lib/dpkg/diversions-old",
-    "var/lib/dpkg/lock",
-    "var/lib/dpkg/lock-frontend",
-    "var/lib/dpkg/statoverride-old",
-    "var/lib/dpkg/status-old",
-    "var/lib/dpkg/triggers/Lock",
+    "etc/.pwd.lock", "etc/group-", "etc/gshadow-", "etc/passwd-", "etc/shadow-", "etc/subgid-", "etc/subuid-",
+    "var/lib/dpkg/available-old", "var/lib/dpkg/diversions-old", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend",
+    "var/lib/dpkg/statoverride-old", "var/lib/dpkg/status-old", "var/lib/dpkg/triggers/Lock",
 ];
 const SHADOW: &str = "etc/shadow";
 
@@ -90,7 +76,7 @@ pub fn path(cache: &Path) -> PathBuf {
 }
 
 /// Makes the image unless it is there. Safe to call from several processes at once, and after one that was killed.
-pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf, MachineError> {
+pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf> {
     let images = cache.join("node-image");
     let image = path(cache);
     if image.exists() {
@@ -101,7 +87,7 @@ pub async fn ensure(cache: &Path, progress: Progress<'_>) -> Result<PathBuf, Mac
     if image.exists() {
         return Ok(image); // made while we waited
     }
-    // Whoever holds the lock owns this name: what is left there is from a run that was killed.
+    // The holder of the lock owns this name: what is left there is from a run that was killed.
     let building = images.join(".building");
     remove_tree(&building)?;
     let debian = images.join(format!("debian-{}", hash_of(packages())));
@@ -130,7 +116,7 @@ fn hash_of(input: String) -> String {
     Sha256::digest(input).iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
-async fn lock(path: &Path, progress: Progress<'_>) -> Result<File, MachineError> {
+async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
     let file = at(path, OpenOptions::new().create(true).truncate(false).write(true).open(path))?;
     if file.try_lock().is_ok() {
         return Ok(file);
@@ -143,12 +129,7 @@ async fn lock(path: &Path, progress: Progress<'_>) -> Result<File, MachineError>
 
 /// Packages stay in `debs/`: a run that was cut short downloads only what is missing. debootstrap holds the lock with us (as
 /// its stdin, which it never reads): should we be killed, nobody builds in the same place while it goes on.
-async fn debootstrap(
-    images: &Path,
-    target: &Path,
-    lock: &File,
-    progress: Progress<'_>,
-) -> Result<(), MachineError> {
+async fn debootstrap(images: &Path, target: &Path, lock: &File, progress: Progress<'_>) -> Result<()> {
     let debs = images.join("debs");
     at(&debs, fs::create_dir_all(&debs))?;
     progress(&format!("making the node image: Debian {SUITE} by debootstrap (a minute or two, once)"));
@@ -207,7 +188,7 @@ fn phase_of(line: &str) -> &'static str {
 }
 
 /// The same packages give the same files, whenever and wherever they were installed.
-fn normalise(root: &Path) -> Result<(), MachineError> {
+fn normalise(root: &Path) -> Result<()> {
     for folder in EMPTIED.iter().map(|path| root.join(path)).filter(|path| path.is_dir()) {
         for entry in at(&folder, fs::read_dir(&folder))? {
             remove_tree(&at(&folder, entry)?.path())?;
@@ -232,7 +213,7 @@ fn undated(line: &str) -> String {
     fields.join(":")
 }
 
-fn furnish(root: &Path) -> Result<(), MachineError> {
+fn furnish(root: &Path) -> Result<()> {
     normalise(root)?;
     for path in DIRECTORIES {
         let path = root.join(path);
@@ -260,7 +241,7 @@ fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Removes a file, a link or a whole directory; it may be missing.
-pub(crate) fn remove_tree(path: &Path) -> Result<(), MachineError> {
+pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

@@ -2,7 +2,7 @@
 //!
 //! In: a node image (made here, from `node/` of the source tree), a name, a MAC address, a lab. Out: something that boots,
 //! asks for an address by DHCP, runs Ignition once and then systemd, and that can be inspected, entered, switched off and cut
-//! off. What it boots *into* is the business of whoever answers its DHCP request.
+//! off. What it boots *into* is decided by the server that answers its DHCP request.
 
 pub mod bad_disk;
 pub mod cgroup;
@@ -16,4 +16,4 @@ mod run;
 
 pub use container::{Inspection, Machine, Power};
 pub use disk::Disk;
-pub use run::{MachineError, Progress};
+pub use run::{MachineError, Progress, Result};

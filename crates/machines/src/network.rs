@@ -2,7 +2,7 @@
 //!
 //! Nothing of it exists in the machine's own namespace: no address, no route, no rule.
 
-use crate::run::{MachineError, run, run_with};
+use crate::run::{Result, run, run_with};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub const BRIDGE: &str = "br0";
 /// The node's network card inside its namespace.
 pub const CARD: &str = "eth0";
-/// Fixed, because a bridge without one takes the lowest of its ports: nodes would resolve it anew as others appear.
+/// Fixed, because a bridge without one takes the lowest of its ports: nodes would resolve it again as others appear.
 const BRIDGE_MAC: &str = "52:54:00:5e:ed:01";
 /// The kernel's limit for interface names.
 const IFNAME_MAX: usize = 15;
@@ -34,7 +34,7 @@ impl Network {
     }
 
     /// The namespace and the bridge with the helper's address. Done again, it changes nothing.
-    pub async fn ensure_bridge(&self, address: Ipv4Addr, prefix: u8) -> Result<(), MachineError> {
+    pub async fn ensure_bridge(&self, address: Ipv4Addr, prefix: u8) -> Result<()> {
         let namespace = self.namespace();
         ensure_namespace(&namespace).await?;
         let bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
@@ -50,7 +50,7 @@ impl Network {
     }
 
     /// The node's namespace with its card plugged into the bridge.
-    pub async fn ensure_node(&self, node: &str, mac: &str) -> Result<(), MachineError> {
+    pub async fn ensure_node(&self, node: &str, mac: &str) -> Result<()> {
         let (bridge_side, node_side) = (self.namespace(), self.node_namespace(node));
         ensure_namespace(&node_side).await?;
         let port = port_name(node, mac);
@@ -66,20 +66,20 @@ impl Network {
     }
 
     /// Pulls the node's cable, or puts it back.
-    pub async fn plug(&self, node: &str, mac: &str, plugged: bool) -> Result<(), MachineError> {
+    pub async fn plug(&self, node: &str, mac: &str, plugged: bool) -> Result<()> {
         let state = if plugged { "up" } else { "down" };
         run("ip", ["-n", &self.namespace(), "link", "set", &port_name(node, mac), state]).await.map(drop)
     }
 
     /// Loads nftables rules where a machine is, or the helper (`None`): nowhere but in that namespace.
-    pub async fn load_rules(&self, node: Option<&str>, rules: &str) -> Result<(), MachineError> {
+    pub async fn load_rules(&self, node: Option<&str>, rules: &str) -> Result<()> {
         let namespace = node.map_or_else(|| self.namespace(), |node| self.node_namespace(node));
         let enter = format!("--net={}", namespace_path(&namespace).display());
         run_with("nsenter", &[&enter, "nft", "-f", "-"], rules).await.map(drop)
     }
 
     /// A new namespace in place of the old: a machine that boots has forgotten its routes, bridges and firewall.
-    pub async fn renew_node(&self, node: &str, mac: &str) -> Result<(), MachineError> {
+    pub async fn renew_node(&self, node: &str, mac: &str) -> Result<()> {
         let bridge_side = self.namespace();
         let port = port_name(node, mac);
         // A deleted namespace takes its end of the cable along only some time later; unplugging takes both at once.
@@ -90,11 +90,11 @@ impl Network {
         self.ensure_node(node, mac).await
     }
 
-    pub async fn remove_node(&self, node: &str) -> Result<(), MachineError> {
+    pub async fn remove_node(&self, node: &str) -> Result<()> {
         remove_namespace(&self.node_namespace(node)).await
     }
 
-    pub async fn remove_bridge(&self) -> Result<(), MachineError> {
+    pub async fn remove_bridge(&self) -> Result<()> {
         remove_namespace(&self.namespace()).await
     }
 }
@@ -111,7 +111,7 @@ fn port_name(node: &str, mac: &str) -> String {
     }
 }
 
-async fn ensure_namespace(namespace: &str) -> Result<(), MachineError> {
+async fn ensure_namespace(namespace: &str) -> Result<()> {
     if namespace_path(namespace).exists() {
         // `ip netns add` that was killed half way leaves a plain file that is no namespace.
         if run("ip", ["-n", namespace, "link", "show", "lo"]).await.is_ok() {
@@ -126,7 +126,7 @@ async fn has_link(namespace: &str, link: &str) -> bool {
     run("ip", ["-n", namespace, "link", "show", "dev", link]).await.is_ok()
 }
 
-async fn remove_namespace(namespace: &str) -> Result<(), MachineError> {
+async fn remove_namespace(namespace: &str) -> Result<()> {
     if !namespace_path(namespace).exists() {
         return Ok(());
     }

@@ -9,6 +9,8 @@ use tokio::process::Command;
 /// Told what is being done, in words for people.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
+pub type Result<T, E = MachineError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     #[error("{program} cannot be run: {source}")]
@@ -26,22 +28,19 @@ pub enum MachineError {
 }
 
 /// Adds the path to an I/O error.
-pub(crate) fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T, MachineError> {
+pub(crate) fn at<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
     result.map_err(|source| MachineError::Io { path: path.into(), source })
 }
 
 /// Runs to the end and returns stdout.
-pub(crate) async fn run(
-    program: &str,
-    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-) -> Result<String, MachineError> {
+pub(crate) async fn run(program: &str, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null());
     finish(&command_line(&command), command.output().await, program)
 }
 
 /// The same, with `input` on stdin.
-pub(crate) async fn run_with(program: &str, args: &[&str], input: &str) -> Result<String, MachineError> {
+pub(crate) async fn run_with(program: &str, args: &[&str], input: &str) -> Result<String> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = async {
@@ -57,11 +56,7 @@ pub(crate) async fn run_with(program: &str, args: &[&str], input: &str) -> Resul
 }
 
 /// stdout of a finished program, or what it complained about.
-pub(crate) fn finish(
-    line: &str,
-    output: std::io::Result<Output>,
-    program: &str,
-) -> Result<String, MachineError> {
+pub(crate) fn finish(line: &str, output: std::io::Result<Output>, program: &str) -> Result<String> {
     let output = output.map_err(|source| MachineError::Spawn { program: program.into(), source })?;
     let stdout = String::from_utf8_lossy(&output.stdout).trim_end().to_string();
     if output.status.success() {

@@ -11,7 +11,7 @@ use seedling_types::paths;
 use std::path::Path;
 use std::time::Duration;
 
-pub async fn run() -> Result<()> {
+pub async fn approve_until_bootstrapped() -> Result<()> {
     let recorder = Recorder::start(Path::new("/"), "approve-csr")?;
     let approved = approve().await;
     recorder.service_end(approved.as_ref().err().map(ToString::to_string))?;
@@ -33,7 +33,7 @@ async fn approve() -> Result<()> {
     let journal = Journal::of(Path::new("/"), "approve-csr");
     let until_done = wait_for(&condition, Duration::from_secs(1), async || match done.exists() {
         true => Probe::Met(()),
-        false => Probe::Unmet(journal.says("bootkube")),
+        false => Probe::Unmet(journal.summary_of("bootkube")),
     });
     let manifest = read(&assets.join("manifests/cluster-config.yaml"))?;
     let domain = ClusterConfig::from_manifest(&manifest)?.domain;

@@ -1,10 +1,10 @@
-//! Why something that runs on a node could not go on.
+//! Why something that runs on a node could not continue.
 
 use seedling_cluster::{ClusterError, chain, inventory::InventoryError, wal::BadLog};
 use seedling_components::ClusterConfigError;
 use seedling_operators::OperatorError;
 use seedling_pki::PkiError;
-use seedling_steps::{Unmet, write_atomic};
+use seedling_steps::{Unmet, if_there, write_atomic};
 use seedling_types::paths;
 use seedling_types::template::TemplateError;
 use std::env::VarError;
@@ -55,7 +55,7 @@ pub enum Error {
     /// Why a restore of etcd would do harm, or is not needed.
     #[error("{0}")]
     NoRestore(String),
-    /// Nobody could be asked whether to go on with a restore.
+    /// Nobody could be asked to confirm a restore.
     #[error("{}", chain(&**.0))]
     NotAsked(Cause),
     /// An operation on the API or etcd, which names the object.
@@ -83,24 +83,8 @@ pub enum Error {
     Unmet(#[from] Unmet),
 }
 
-/// All files are named by [`cannot`]; what is left is the journal.
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<ClusterError> for Error {
-    fn from(error: ClusterError) -> Self {
-        Self::Cluster(error)
-    }
-}
-
-impl From<reqwest::Error> for Error {
-    fn from(error: reqwest::Error) -> Self {
-        Self::Http(error)
-    }
-}
+// All files are named by [`cannot`]; what is left is the journal.
+seedling_steps::convert_errors!(Error: io::Error => Journal, ClusterError => Cluster, reqwest::Error => Http);
 
 /// For `map_err`: "cannot read /etc/kubernetes/kubeconfig: …".
 pub(crate) fn cannot<E: Into<io::Error>>(verb: &str, what: impl AsRef<Path>) -> impl FnOnce(E) -> Error {
@@ -124,12 +108,9 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(cannot("read", path))
 }
 
-/// None: there is no such file. One that cannot be read is an error: nothing is made anew in its place.
+/// See [`if_there`].
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>> {
-    match std::fs::read_to_string(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(cannot("read", path)),
-    }
+    if_there(std::fs::read_to_string(path)).map_err(cannot("read", path))
 }
 
 /// Unless it holds, the function ends with what was seen.

@@ -1,4 +1,4 @@
-//! What a machine's first boot tells of the trouble to come: a disk too slow for etcd, a clock far from everybody else's.
+//! What a machine's first boot shows of trouble to come: a disk too slow for etcd, a clock far from everybody else's.
 //!
 //! Said, not enforced: a slow machine may still be the only one there is.
 
@@ -23,9 +23,9 @@ const SLOWEST: Duration = Duration::from_millis(250);
 const CLOCKS_DIFFER: i64 = 5;
 
 /// Beside everything else: nothing waits for it.
-pub async fn run(helper: &str) -> Result<()> {
+pub async fn check_disk_and_clock(helper: &str) -> Result<()> {
     let journal = Journal::of(Path::new("/"), "first-boot");
-    journal.run(journal.step("disk-and-clock", look(helper))).await
+    journal.service(journal.step("disk-and-clock", look(helper))).await
 }
 
 async fn look(helper: &str) -> Result<()> {

@@ -38,11 +38,11 @@ pub async fn install(client: &Client, args: &InstallerArgs) -> Result<()> {
         journal.step(&format!("{revision}/manifest"), write_manifest(client, args)).await?;
         // Nothing depends on it, and the next installer tries again.
         if let Err(e) = prune(Path::new(paths::STATIC_POD_RESOURCES), args) {
-            tracing::warn!("files of old revisions stay: {e}");
+            tracing::warn!("cannot remove the files of old revisions: {e}");
         }
         Ok(())
     };
-    journal.run(journal.step(&revision, install)).await
+    journal.service(journal.step(&revision, install)).await
 }
 
 fn directory(args: &InstallerArgs) -> PathBuf {
@@ -53,7 +53,7 @@ fn directory(args: &InstallerArgs) -> PathBuf {
 fn prune(resources: &Path, args: &InstallerArgs) -> io::Result<()> {
     for entry in std::fs::read_dir(resources)?.flatten() {
         if superfluous(&entry.file_name().to_string_lossy(), args) {
-            tracing::info!("{} is of no use any more", entry.path().display());
+            tracing::info!("removing {}, which no kept revision needs", entry.path().display());
             std::fs::remove_dir_all(entry.path())?;
         }
     }
@@ -100,11 +100,7 @@ async fn write_manifest(client: &Client, args: &InstallerArgs) -> Result<()> {
     write(&directory(args).join(&file), &pod)?;
     let manifest = Path::new(paths::STATIC_PODS).join(&file);
     let written = write_atomic_if_changed(&manifest, &pod, 0o600).map_err(cannot("write", &manifest))?;
-    tracing::info!(
-        "{file} of revision {} {}",
-        args.revision,
-        if written { "written" } else { "was there already" }
-    );
+    tracing::info!("{file} of revision {} {}", args.revision, if written { "written" } else { "unchanged" });
     Ok(())
 }
 

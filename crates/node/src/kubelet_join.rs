@@ -17,7 +17,7 @@ use seedling_api::{ByteString, CertificateSigningRequest, Meta, named};
 use seedling_cluster::create_if_missing;
 use seedling_cluster::follow::{Selection, follow};
 use seedling_pki::{KeyAlgorithm, new_key, node_request, not_after};
-use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_steps::{Condition, Journal, Probe, if_there, wait_for};
 use seedling_types::csr::{CLIENT_SIGNER, REFUSED};
 use seedling_types::paths;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use time::OffsetDateTime;
 const RETRY: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A certificate that has ended is no reason not to start: a master's kubelet also runs the API that would give it another.
+/// An expired certificate is no reason not to start: a master's kubelet also runs the API that would give it another.
 const WITH_ENDED: Duration = Duration::from_secs(60);
 
 /// What a node has of its own.
@@ -65,9 +65,8 @@ fn plan(own: Certificate, can_ask: bool) -> Plan {
 pub async fn join(root: &Path, node: &str) -> Result<()> {
     let bootstrap = below(root, paths::KUBELET_BOOTSTRAP_KUBECONFIG);
     let journal = Journal::of(root, "kubelet-join");
-    let ask = || journal.run(get_certificate(root, node, &journal));
-    let ended =
-        "the certificate of this node has ended; `seedling certs recover` on a master gives it another";
+    let ask = || journal.service(get_certificate(root, node, &journal));
+    let ended = "this node's certificate has expired; run `seedling certs recover` on a master to replace it";
     match plan(certificate(root, OffsetDateTime::now_utc()), bootstrap.exists()) {
         Plan::Start => {}
         Plan::Ask => ask().await?,
@@ -75,8 +74,10 @@ pub async fn join(root: &Path, node: &str) -> Result<()> {
         Plan::StartWithEnded => tracing::warn!("{ended}"),
         Plan::AskBriefly => match tokio::time::timeout(WITH_ENDED, ask()).await {
             Ok(Ok(())) => {}
-            Ok(Err(e)) => tracing::warn!("the certificate of this node has ended: {e}"),
-            Err(_) => tracing::warn!("the certificate of this node has ended, and none came in time"),
+            Ok(Err(e)) => {
+                tracing::warn!("this node's certificate has expired, and requesting another failed: {e}")
+            }
+            Err(_) => tracing::warn!("this node's certificate has expired, and no other was issued in time"),
         },
     }
     if certificate(root, OffsetDateTime::now_utc()) == Certificate::Valid {
@@ -102,13 +103,10 @@ fn certificate(root: &Path, now: OffsetDateTime) -> Certificate {
     }
 }
 
-/// It would let whoever reads this disk ask for other machines' certificates. The node runs, so what fails here is tried at the next start.
+/// Who reads this disk could request other machines' certificates with it. The node runs, so a failure here is retried at the next start.
 fn forget(bootstrap: &Path) {
-    match std::fs::remove_file(bootstrap) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!("{} stays: {e}", bootstrap.display());
-        }
-        _ => {}
+    if let Err(e) = if_there(std::fs::remove_file(bootstrap)) {
+        tracing::warn!("cannot remove {}: {e}", bootstrap.display());
     }
 }
 
@@ -130,10 +128,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
         },
     )
     .on(node);
-    let asked = wait_for(&taken, RETRY, async || match create_if_missing(&client, &request).await {
-        Ok(_) => Probe::Met(()),
-        Err(e) => Probe::Unmet(e.to_string()),
-    });
+    let asked = wait_for(&taken, RETRY, async || create_if_missing(&client, &request).await.into());
     journal.step("request", asked).await?;
 
     let name = request.name();
@@ -170,7 +165,7 @@ fn server(kubeconfig: &Path) -> Option<String> {
     Kubeconfig::read_from(kubeconfig).ok()?.clusters.first()?.cluster.as_ref()?.server.clone()
 }
 
-/// The name the kubelet itself keeps it under: it would go on with it.
+/// The name that the kubelet itself uses for it: it would continue with it.
 const KEY: &str = "kubelet-client.key.tmp";
 /// A link to the newest pair.
 pub(crate) const CURRENT: &str = "kubelet-client-current.pem";

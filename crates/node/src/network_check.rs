@@ -27,11 +27,11 @@ const FAST: Duration = Duration::from_millis(200);
 const SLOW: Duration = Duration::from_secs(2);
 const WHILE_WELL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What answered before is said to fail after so many failures: an API server that restarts is no failure.
+/// What answered before is reported as failing after this many failures: an API server that restarts is no failure.
 const STRIKES: u32 = 3;
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-pub async fn run() -> Result<(), Error> {
+pub async fn check_and_report() -> Result<(), Error> {
     let variable = |name| std::env::var(name).map_err(|error| Error::NotSet { name, error });
     let address = |name| variable(name)?.parse::<Ipv4Addr>().map_err(in_file(name));
     let (service, dns) = (address("SERVICE_ADDRESS")?, address("DNS_ADDRESS")?);

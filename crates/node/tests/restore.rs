@@ -10,7 +10,7 @@ use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_cluster::recovery::Tail;
 use seedling_cluster::wal;
 use seedling_node::Error;
-use seedling_node::etcd::restore::{Member, Order, Site, Step, backup, carry_out};
+use seedling_node::etcd::restore::{Member, Order, RestoreStep, Site, backup, carry_out};
 use seedling_node::etcd::{JoinArgs, leave_old_cluster};
 use seedling_pki::KeyAlgorithm;
 use seedling_pki::trust::{Cluster, ETCD_MEMBERS, ETCD_SIGNER};
@@ -215,13 +215,13 @@ impl Masters {
     async fn restore_with_kills(&self, n: usize) {
         let member = self.member(n);
         let struck = RefCell::new(vec![]);
-        let strike = |step: Step| match struck.borrow().contains(&step) {
+        let strike = |step: RestoreStep| match struck.borrow().contains(&step) {
             true => Ok(()),
             false => Err(Error::Seen("killed".into())),
         };
         let (mut patience, mut kills) = (Duration::from_millis(20), 0);
         loop {
-            let seen = |step: Step| strike(step).inspect_err(|_| struck.borrow_mut().push(step));
+            let seen = |step: RestoreStep| strike(step).inspect_err(|_| struck.borrow_mut().push(step));
             match tokio::time::timeout(patience, carry_out(&member, async || vec![], seen)).await {
                 Ok(Ok(())) => break,
                 Ok(Err(e)) => assert_eq!(e.to_string(), "killed"),
@@ -232,8 +232,15 @@ impl Masters {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
-        let all = [Step::Snapshot, Step::Make, Step::Tell, Step::MoveAside, Step::PutInPlace, Step::Finish];
-        let all = if struck.borrow().contains(&Step::Snapshot) { &all[..] } else { &all[1..] };
+        let all = [
+            RestoreStep::Snapshot,
+            RestoreStep::Make,
+            RestoreStep::Tell,
+            RestoreStep::MoveAside,
+            RestoreStep::PutInPlace,
+            RestoreStep::Finish,
+        ];
+        let all = if struck.borrow().contains(&RestoreStep::Snapshot) { &all[..] } else { &all[1..] };
         assert_eq!(&struck.borrow()[..], all);
         println!("{kills} kills in the middle");
     }

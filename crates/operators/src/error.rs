@@ -2,7 +2,7 @@
 
 use crate::cluster_version::PayloadError;
 use seedling_cluster::admission::AdmissionError;
-use seedling_cluster::{ClusterError, innermost};
+use seedling_cluster::{ClusterError, chain, innermost};
 use seedling_components::ClusterConfigError;
 use seedling_components::machine_config::RenderError;
 use seedling_pki::PkiError;
@@ -13,8 +13,8 @@ use tokio::time::error::Elapsed;
 
 pub type Result<T, E = OperatorError> = std::result::Result<T, E>;
 
-/// The loop tries again after each of them. Where `waits` holds nothing failed, and the next try succeeds once somebody else has done
-/// his part. Some carry their cause as a source, which only `in_full` tells.
+/// The loop tries again after each of them. Where `waits` holds nothing failed, and a later try succeeds once another component has done
+/// its part. Some carry their cause as a source, which only `in_full` includes.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// An object that somebody else makes: its kind, namespace and name.
@@ -115,8 +115,7 @@ impl OperatorError {
 
     /// With all its causes.
     pub fn in_full(&self) -> String {
-        let causes = std::iter::successors(Some(self as &dyn Error), |e| (*e).source());
-        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        chain(self)
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// From when on its operator makes it anew.
+    /// When its operator starts to renew it.
     pub fn renewed_from(&self, policy: &Policy) -> Option<OffsetDateTime> {
         match self.owned.renewal {
             Renewal::Leaf | Renewal::LongLeaf => Some(self.life.ends - policy.renew_before),

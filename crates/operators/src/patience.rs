@@ -1,11 +1,11 @@
-//! How long a master may come no further before nobody waits for it any more. It is taken in whenever it comes.
+//! How long a master may make no progress before the others stop waiting for it. It can still join later.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub(crate) use seedling_cluster::patience::read;
 
-/// How far each master has come, and since when no further.
+/// How far each master has come, and since when it made no progress.
 #[derive(Debug)]
 pub(crate) struct Progress<S>(BTreeMap<String, (S, Instant)>);
 
@@ -16,8 +16,8 @@ impl<S> Default for Progress<S> {
 }
 
 impl<S: Ord> Progress<S> {
-    /// How long `master` has come no further. Only what it never reached before counts: one that fails again and again stands
-    /// still. While it is `well` it does not stand still.
+    /// How long `master` has made no progress. Only what it never reached before counts: one that fails again and again makes none.
+    /// While it is `well` the time does not count.
     pub(crate) fn stalled(&mut self, master: &str, step: S, well: bool, now: Instant) -> Duration {
         match self.0.get_mut(master) {
             Some((best, since)) => {

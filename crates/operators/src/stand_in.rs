@@ -48,7 +48,7 @@ impl Operand {
     }
 }
 
-/// Signers that have ended get successors, whose names are told; then what hangs on them and belongs to no operand is made.
+/// Expired signers get successors, whose names are passed to `told`; then what depends on them and belongs to no operand is made.
 pub async fn replace_ended_signers(client: &Client, told: impl Fn(&str)) -> Result<()> {
     let env = Env::load(client.clone(), &kube_apiserver::NAMES).await?;
     let (policy, _) = policy::read(&env.cache).await?;
@@ -57,7 +57,7 @@ pub async fn replace_ended_signers(client: &Client, told: impl Fn(&str)) -> Resu
             told(signer.owned.secret);
         }
     }
-    // Whom the API servers believe comes from this bundle, which the controllers' operator would have published.
+    // The API servers trust the signers in this bundle, which the controllers' operator would have published.
     let csr = signers::read(&env.cache, &CSR_SIGNER).await?;
     signers::publish(&env.cache, &CSR_CA, &csr.certs()).await?;
     // Its Secrets only: its members run with what they have.
@@ -68,7 +68,7 @@ pub async fn replace_ended_signers(client: &Client, told: impl Fn(&str)) -> Resu
 #[derive(Clone)]
 pub struct KubeletSigner {
     pub signs: CertKey,
-    /// Whoever may have signed what has ended.
+    /// All signers that an expired certificate may be from.
     pub authorities: String,
     /// Of what it signs.
     pub life: Duration,

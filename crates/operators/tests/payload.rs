@@ -72,7 +72,7 @@ async fn the_payload_is_worked_completed_and_kept() {
         release_image: "registry.seedling.internal/seedling/release@sha256:1".into(),
     };
     let client = plane.client.clone();
-    let operator = tokio::spawn(async move { cluster_version::run(client, &options).await });
+    let operator = tokio::spawn(async move { cluster_version::work_payload(client, &options).await });
 
     let version = async || plane.get(CONFIG, "ClusterVersion", None, "version").await;
     let deployment = async || {
@@ -107,13 +107,12 @@ async fn the_payload_is_worked_completed_and_kept() {
         .await;
 
     // Every operator says that it is available.
-    let names: BTreeSet<String> =
-        seedling_cluster::manifest::list(&plane.client, CONFIG, "ClusterOperator", None, "")
-            .await
-            .unwrap()
-            .iter()
-            .map(|o| o["metadata"]["name"].as_str().unwrap().to_string())
-            .collect();
+    let names: BTreeSet<String> = plane
+        .list(CONFIG, "ClusterOperator", "")
+        .await
+        .iter()
+        .map(|o| o["metadata"]["name"].as_str().unwrap().to_string())
+        .collect();
     assert!(names.contains("dns") && names.contains("network"), "{names:?}");
     let release = version().await["status"]["desired"]["version"].as_str().unwrap().to_string();
     for name in names {

@@ -1,8 +1,8 @@
 //! Certificate authorities, leaves and bundles.
 
-use crate::PkiError;
 use crate::key::{KeyAlgorithm, enciphers, unix};
 use crate::policy::Life;
+use crate::{PkiError, Result};
 use aws_lc_rs::digest;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Eku, IsCa,
@@ -55,16 +55,16 @@ pub struct LeafSpec<'a> {
 }
 
 /// A self-signed authority.
-pub fn new_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+pub fn new_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey> {
     sign_ca(spec, &alg.generate()?, now)
 }
 
 /// The same authority, with its old key, for another term.
-pub fn renew_ca(spec: &CaSpec, key_pem: &str, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+pub fn renew_ca(spec: &CaSpec, key_pem: &str, now: OffsetDateTime) -> Result<CertKey> {
     sign_ca(spec, &KeyPair::from_pem(key_pem)?, now)
 }
 
-fn sign_ca(spec: &CaSpec, key: &KeyPair, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+fn sign_ca(spec: &CaSpec, key: &KeyPair, now: OffsetDateTime) -> Result<CertKey> {
     let mut params = params(key, now, now + spec.validity);
     if let Some(ou) = spec.ou {
         params.distinguished_name.push(DnType::OrganizationalUnitName, ou);
@@ -81,12 +81,12 @@ fn sign_ca(spec: &CaSpec, key: &KeyPair, now: OffsetDateTime) -> Result<CertKey,
 pub const LAG: Duration = Duration::hours(2);
 
 /// An authority that is made while others are at work: valid from [`LAG`] ago, and as long from now on as it is to live.
-pub fn new_backdated_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+pub fn new_backdated_ca(spec: &CaSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey> {
     new_ca(&CaSpec { validity: spec.validity + LAG, ..spec.clone() }, alg, now - LAG)
 }
 
 /// When it was made, and when it ends. A signer that is valid from before it was made says in its name when that was (`name@seconds`).
-pub fn life(cert_pem: &str) -> Result<Life, PkiError> {
+pub fn life(cert_pem: &str) -> Result<Life> {
     let block = first(cert_pem)?;
     let cert = block.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?;
     let name = cert.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
@@ -98,12 +98,7 @@ pub fn life(cert_pem: &str) -> Result<Life, PkiError> {
 }
 
 /// A leaf signed by `ca`. It is valid from [`LAG`] ago, but not before its authority: a clock that lags behind accepts both or none.
-pub fn issue(
-    ca: &CertKey,
-    spec: &LeafSpec,
-    alg: KeyAlgorithm,
-    now: OffsetDateTime,
-) -> Result<CertKey, PkiError> {
+pub fn issue(ca: &CertKey, spec: &LeafSpec, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey> {
     let parent = first(&ca.cert)?;
     let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;
     let key = alg.generate()?;
@@ -135,7 +130,7 @@ pub fn issue(
 }
 
 /// A request for a node's client certificate (PEM), and the key's fingerprint as a name.
-pub fn node_request(node: &str, key_pem: &str) -> Result<(String, String), PkiError> {
+pub fn node_request(node: &str, key_pem: &str) -> Result<(String, String)> {
     let key = KeyPair::from_pem(key_pem)?;
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -147,12 +142,12 @@ pub fn node_request(node: &str, key_pem: &str) -> Result<(String, String), PkiEr
 }
 
 /// When the first certificate of a PEM file expires.
-pub fn not_after(cert_pem: &str) -> Result<OffsetDateTime, PkiError> {
+pub fn not_after(cert_pem: &str) -> Result<OffsetDateTime> {
     Ok(validity(cert_pem)?.1)
 }
 
 /// From when until when the first certificate of a PEM file is valid.
-pub fn validity(cert_pem: &str) -> Result<(OffsetDateTime, OffsetDateTime), PkiError> {
+pub fn validity(cert_pem: &str) -> Result<(OffsetDateTime, OffsetDateTime)> {
     let period = period(&first(cert_pem)?)?;
     Ok((period.not_before.to_datetime(), period.not_after.to_datetime()))
 }
@@ -178,8 +173,8 @@ pub fn holds(bundle: &str, cert: &str) -> bool {
     blocks(cert).next().is_some_and(|wanted| blocks(bundle).any(|block| block == wanted))
 }
 
-/// The bundle with these signers in it. Those that have ended leave when one comes: their leaving alone is no reason to hand out
-/// a new bundle. Those that have not ended stay, whoever put them there.
+/// The bundle with these signers in it. Expired ones are dropped when one is added: their leaving alone is no reason to hand out
+/// a new bundle. Those that have not expired stay.
 pub fn with_signers(old: &str, wanted: &[&str], now: OffsetDateTime) -> String {
     if wanted.iter().all(|cert| holds(old, cert)) {
         return old.into();
@@ -225,7 +220,7 @@ fn key_usages(key: &KeyPair) -> Vec<KeyUsagePurpose> {
 
 /// rcgen keeps a name's attributes in a map by type. The type "organization" can be written in two ways, known and custom,
 /// with the same object identifier: that gives room for the two organizations that a kubelet's bootstrap identity needs.
-fn organizations(name: &mut DistinguishedName, spec: &LeafSpec) -> Result<(), PkiError> {
+fn organizations(name: &mut DistinguishedName, spec: &LeafSpec) -> Result<()> {
     const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
     let types = [DnType::CustomDnType(ORGANIZATION.to_vec()), DnType::OrganizationName];
     if spec.organizations.len() > types.len() {
@@ -237,7 +232,7 @@ fn organizations(name: &mut DistinguishedName, spec: &LeafSpec) -> Result<(), Pk
     Ok(())
 }
 
-pub(crate) fn first(pem: &str) -> Result<Pem, PkiError> {
+pub(crate) fn first(pem: &str) -> Result<Pem> {
     match Pem::iter_from_buffer(pem.as_bytes()).next() {
         Some(Ok(pem)) if pem.label == "CERTIFICATE" => Ok(pem),
         Some(Ok(pem)) => Err(PkiError::Pem(format!("found {}", pem.label))),
@@ -246,6 +241,6 @@ pub(crate) fn first(pem: &str) -> Result<Pem, PkiError> {
     }
 }
 
-fn period(pem: &Pem) -> Result<x509_parser::certificate::Validity, PkiError> {
+fn period(pem: &Pem) -> Result<x509_parser::certificate::Validity> {
     Ok(pem.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?.validity().clone())
 }

@@ -1,7 +1,7 @@
 //! Looking at certificates: what is in a file, and whether a signer that somebody brought can sign.
 
 use crate::certificate::first;
-use crate::{CertKey, PkiError};
+use crate::{CertKey, PkiError, Result};
 use rcgen::{KeyPair, PublicKeyData};
 use time::OffsetDateTime;
 use x509_parser::pem::Pem;
@@ -17,7 +17,7 @@ pub struct Certificate {
 }
 
 /// Every certificate of a PEM file, in order; other blocks are passed over.
-pub fn certificates(pem: &str) -> Result<Vec<Certificate>, PkiError> {
+pub fn certificates(pem: &str) -> Result<Vec<Certificate>> {
     let mut found = Vec::new();
     for block in Pem::iter_from_buffer(pem.as_bytes()) {
         let block = block.map_err(|e| PkiError::Pem(e.to_string()))?;
@@ -36,7 +36,7 @@ pub fn certificates(pem: &str) -> Result<Vec<Certificate>, PkiError> {
 }
 
 /// A signer that somebody brought must be an authority, own its key and be valid now.
-pub fn check_signer(pair: &CertKey, now: OffsetDateTime) -> Result<(), PkiError> {
+pub fn check_signer(pair: &CertKey, now: OffsetDateTime) -> Result<()> {
     let wrong = |why: &str| Err(PkiError::Signer(why.into()));
     let block = first(&pair.cert)?;
     let cert = block.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?;

@@ -1,6 +1,6 @@
 //! Private keys: ECDSA by default (small, fast to make), RSA where a peer asks for it.
 
-use crate::{PkiError, rsa};
+use crate::{PkiError, Result, rsa};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
@@ -39,7 +39,7 @@ const NAMES: &[(KeyAlgorithm, &str)] = &[
 ];
 
 impl KeyAlgorithm {
-    pub(crate) fn generate(self) -> Result<Key, PkiError> {
+    pub(crate) fn generate(self) -> Result<Key> {
         Ok(match self {
             Self::EcdsaP256 => Key::generate_for(&PKCS_ECDSA_P256_SHA256)?,
             Self::EcdsaP384 => Key::generate_for(&PKCS_ECDSA_P384_SHA384)?,
@@ -79,7 +79,7 @@ impl FromStr for KeyAlgorithm {
 }
 
 /// rcgen has no name for these sizes, but reads the keys.
-fn large_rsa(bits: u16) -> Result<Key, PkiError> {
+fn large_rsa(bits: u16) -> Result<Key> {
     let failed = || PkiError::Key(format!("cannot make an RSA key of {bits} bits"));
     let pkcs1 = rsa::generate(bits).ok_or_else(failed)?;
     let key = aws_lc_rs::rsa::KeyPair::from_der(&pkcs1).map_err(|_| failed())?;
@@ -108,26 +108,26 @@ impl fmt::Debug for KeyPair {
 }
 
 /// A fresh key, as PKCS#8 PEM.
-pub fn new_key(alg: KeyAlgorithm) -> Result<String, PkiError> {
+pub fn new_key(alg: KeyAlgorithm) -> Result<String> {
     Ok(unix(&alg.generate()?.serialize_pem()))
 }
 
-pub fn rsa_keypair() -> Result<KeyPair, PkiError> {
+pub fn rsa_keypair() -> Result<KeyPair> {
     service_account(&KeyAlgorithm::Rsa2048.generate()?)
 }
 
 /// The pair of a key that a user brought.
-pub fn keypair_of(pem: &str) -> Result<KeyPair, PkiError> {
+pub fn keypair_of(pem: &str) -> Result<KeyPair> {
     service_account(&Key::from_pem(pem)?)
 }
 
-fn service_account(key: &Key) -> Result<KeyPair, PkiError> {
+fn service_account(key: &Key) -> Result<KeyPair> {
     let public = unix(&key.public_key_pem()).replace(" PUBLIC KEY", " RSA PUBLIC KEY");
     Ok(KeyPair { key: unix(&key.serialize_pem()), public })
 }
 
 /// A key pair for SSH: PKCS#8 PEM, which OpenSSH reads for ECDSA, and a line for authorized_keys.
-pub fn ssh_keypair() -> Result<KeyPair, PkiError> {
+pub fn ssh_keypair() -> Result<KeyPair> {
     let key = KeyAlgorithm::EcdsaP256.generate()?;
     let (kind, curve) = ("ecdsa-sha2-nistp256", "nistp256");
     let mut blob = Vec::new();

@@ -20,6 +20,8 @@ pub use key::{KeyAlgorithm, KeyPair, keypair_of, new_key, random_key, rsa_keypai
 pub use policy::{Life, Policy, RENEW};
 pub use rejoin::{issue_to_node, proven_node};
 
+pub type Result<T, E = PkiError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     #[error("cannot make or read a certificate: {0}")]

@@ -10,11 +10,11 @@ pub struct Policy {
     pub leaf: Duration,
     /// Signers that operators make in the place of old ones.
     pub signer: Duration,
-    /// A leaf that ends within this time is made anew.
+    /// A leaf that expires within this time is renewed.
     pub renew_before: Duration,
     /// Certificates of kubelets, which renew them themselves after seven to nine tenths of it.
     pub kubelet: Duration,
-    /// What was made before this moment is made anew, once.
+    /// What was made before this moment is renewed, once.
     pub renew: Option<OffsetDateTime>,
 }
 

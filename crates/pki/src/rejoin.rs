@@ -1,7 +1,7 @@
-//! A node whose certificate has ended proves by its key that it is still the same node.
+//! A node whose certificate has expired proves by its key that it is still the same node.
 
 use crate::certificate::{LAG, first, params_of};
-use crate::{CertKey, PkiError};
+use crate::{CertKey, PkiError, Result};
 use rcgen::{
     CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose as Eku, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData,
@@ -14,7 +14,7 @@ const GROUP: &str = "system:nodes";
 
 /// The name of the node that made this request: with the key of a client certificate that one of these authorities signed for it,
 /// whenever that ended.
-pub fn proven_node(ended: &str, request: &str, authorities: &str) -> Result<String, PkiError> {
+pub fn proven_node(ended: &str, request: &str, authorities: &str) -> Result<String> {
     let refused = |why: &str| PkiError::Signer(why.into());
     let block = first(ended)?;
     let cert = block.parse_x509().map_err(|e| PkiError::Pem(e.to_string()))?;
@@ -50,7 +50,7 @@ pub fn issue_to_node(
     request: &str,
     ends: OffsetDateTime,
     now: OffsetDateTime,
-) -> Result<String, PkiError> {
+) -> Result<String> {
     let mut request = CertificateSigningRequestParams::from_pem(request)?;
     let parent = first(&ca.cert)?;
     let issuer = Issuer::from_ca_cert_der(&parent.contents.as_slice().into(), KeyPair::from_pem(&ca.key)?)?;

@@ -2,7 +2,7 @@
 
 use crate::bill::{BENCHMARK_BINARIES, CRD_DIR, CRD_MODULE, GROUPS, IMAGES, NODE_BINARIES};
 use crate::debian::Packages;
-use crate::error::{At, ReleaseError, output};
+use crate::error::{At, ReleaseError, Result, output};
 use crate::manifests::Payload;
 use crate::oci::{Blob, Layout, Start, write_atomically};
 use crate::progress::Progress;
@@ -47,7 +47,7 @@ struct Build<'a> {
     rewritten: Vec<String>,
 }
 
-pub fn build(options: &Options) -> Result<ReleaseInfo, ReleaseError> {
+pub fn build(options: &Options) -> Result<ReleaseInfo> {
     let _held = hold(&options.source, &options.cache)?;
     fs::create_dir_all(&options.out).at(&options.out)?;
     let before = fs::read(options.out.join("made.json"))
@@ -63,11 +63,11 @@ pub fn build(options: &Options) -> Result<ReleaseInfo, ReleaseError> {
         now: Made::default(),
         rewritten: Vec::new(),
     };
-    build.run()
+    build.make_release()
 }
 
 impl Build<'_> {
-    fn run(mut self) -> Result<ReleaseInfo, ReleaseError> {
+    fn make_release(mut self) -> Result<ReleaseInfo> {
         let Options { source, out, cache, .. } = self.options;
         let version = env!("CARGO_PKG_VERSION").to_string();
         let go = Toolchain::find(cache, &self.progress)?;
@@ -141,7 +141,7 @@ impl Build<'_> {
     }
 
     /// Every program by name.
-    fn programs(&self, go: &Toolchain) -> Result<BTreeMap<String, Source>, ReleaseError> {
+    fn programs(&self, go: &Toolchain) -> Result<BTreeMap<String, Source>> {
         let Options { source, cache, seedling, .. } = self.options;
         programs::compile_missing(go, source, cache, &self.progress)?;
         let mut programs = BTreeMap::new();
@@ -156,7 +156,7 @@ impl Build<'_> {
         Ok(programs)
     }
 
-    fn layer(&mut self, what: &str, tree: &Tree) -> Result<Blob, ReleaseError> {
+    fn layer(&mut self, what: &str, tree: &Tree) -> Result<Blob> {
         let key = tree.key();
         let blob = match self.before.layers.get(&key).filter(|blob| self.layout.has(blob)) {
             Some(blob) => blob.clone(),
@@ -172,7 +172,7 @@ impl Build<'_> {
     }
 
     /// Puts a program into `bin/`.
-    fn binary(&mut self, name: &str, source: &Source) -> Result<Binary, ReleaseError> {
+    fn binary(&mut self, name: &str, source: &Source) -> Result<Binary> {
         let path = self.options.out.join("bin").join(name);
         let there = fs::metadata(&path).map(|m| m.len()).ok();
         let known =
@@ -188,7 +188,7 @@ impl Build<'_> {
         Ok(binary)
     }
 
-    fn remove_unused_binaries(&self) -> Result<(), ReleaseError> {
+    fn remove_unused_binaries(&self) -> Result<()> {
         let dir = self.options.out.join("bin");
         for entry in fs::read_dir(&dir).at(&dir)? {
             let entry = entry.at(&dir)?;
@@ -201,7 +201,7 @@ impl Build<'_> {
 }
 
 /// Makes sure that this is the source tree, and that nobody else builds into the cache. Removes what an interrupted build has left there.
-pub(crate) fn hold(source: &Path, cache: &Path) -> Result<fs::File, ReleaseError> {
+pub(crate) fn hold(source: &Path, cache: &Path) -> Result<fs::File> {
     if !source.join("kubernetes/go.mod").exists() {
         let what = format!("{} is not a bill of materials", source.display());
         return Err(ReleaseError::invalid(
@@ -225,7 +225,7 @@ pub(crate) fn hold(source: &Path, cache: &Path) -> Result<fs::File, ReleaseError
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 /// Removes what an interrupted run left; the caller holds the lock.
-pub(crate) fn sweep(dir: &Path, prefix: &str) -> Result<(), ReleaseError> {
+pub(crate) fn sweep(dir: &Path, prefix: &str) -> Result<()> {
     for entry in fs::read_dir(dir).at(dir)? {
         let entry = entry.at(dir)?;
         if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -235,7 +235,7 @@ pub(crate) fn sweep(dir: &Path, prefix: &str) -> Result<(), ReleaseError> {
     Ok(())
 }
 
-fn find(programs: &BTreeMap<String, Source>, name: &str) -> Result<Source, ReleaseError> {
+fn find(programs: &BTreeMap<String, Source>, name: &str) -> Result<Source> {
     let missing = || {
         ReleaseError::invalid(
             format!("no program {name}"),
@@ -250,7 +250,7 @@ fn pull_spec(name: &str, blob: &Blob) -> String {
 }
 
 /// Small enough to be compiled each time.
-fn pause(source: &Path) -> Result<Vec<u8>, ReleaseError> {
+fn pause(source: &Path) -> Result<Vec<u8>> {
     let dir = tempfile::tempdir().at("pause")?;
     let out = dir.path().join("pause");
     let mut cc = Command::new("cc");
@@ -268,7 +268,7 @@ fn pause(source: &Path) -> Result<Vec<u8>, ReleaseError> {
 }
 
 /// Copies under a temporary name and renames: the helper may be serving the old file.
-fn place(source: &Source, path: &Path) -> Result<Binary, ReleaseError> {
+fn place(source: &Source, path: &Path) -> Result<Binary> {
     use std::os::unix::fs::PermissionsExt;
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir).at(dir)?;

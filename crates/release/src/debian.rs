@@ -3,7 +3,7 @@
 
 use crate::bill::System;
 use crate::build::UNFINISHED;
-use crate::error::{At, ReleaseError, output};
+use crate::error::{At, ReleaseError, Result, output};
 use crate::gobuild::remove_older;
 use crate::oci::write_atomically;
 use crate::progress::Progress;
@@ -32,7 +32,7 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    pub(crate) fn fetch(source: &Path, cache: &Path, progress: &Progress) -> Result<Self, ReleaseError> {
+    pub(crate) fn fetch(source: &Path, cache: &Path, progress: &Progress) -> Result<Self> {
         let list = source.join("debian/packages");
         let text = fs::read_to_string(&list).at(&list)?;
         let wanted: Vec<_> = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).collect();
@@ -65,7 +65,7 @@ impl Packages {
         Ok(Self { root: done })
     }
 
-    pub(crate) fn add(&self, system: System, tree: &mut Tree) -> Result<(), ReleaseError> {
+    pub(crate) fn add(&self, system: System, tree: &mut Tree) -> Result<()> {
         if system == System::None {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Packages {
         Ok(())
     }
 
-    fn add_packets(&self, tree: &mut Tree) -> Result<(), ReleaseError> {
+    fn add_packets(&self, tree: &mut Tree) -> Result<()> {
         let mut loads: Vec<String> = Vec::new();
         for name in ["nft", "conntrack", "xtables-nft-multi", "xtables-legacy-multi"] {
             let path = format!("usr/sbin/{name}");
@@ -115,11 +115,7 @@ impl Packages {
     }
 
     /// What the loader of these packages would load for the programs: name → file.
-    fn libraries(
-        &self,
-        loader: &Path,
-        programs: &[String],
-    ) -> Result<BTreeMap<String, PathBuf>, ReleaseError> {
+    fn libraries(&self, loader: &Path, programs: &[String]) -> Result<BTreeMap<String, PathBuf>> {
         let dirs = LIBRARY_DIRS.map(|d| self.root.join(d).to_string_lossy().into_owned()).join(":");
         let mut found = BTreeMap::new();
         for program in programs {
@@ -133,7 +129,7 @@ impl Packages {
         Ok(found)
     }
 
-    fn library(&self, name: &str) -> Result<PathBuf, ReleaseError> {
+    fn library(&self, name: &str) -> Result<PathBuf> {
         let candidates = LIBRARY_DIRS.map(|d| self.root.join(d).join(name));
         candidates
             .into_iter()
@@ -141,14 +137,14 @@ impl Packages {
             .ok_or_else(|| ReleaseError::invalid(format!("no {name} in the packages"), HINT))
     }
 
-    fn source(&self, path: &str) -> Result<Source, ReleaseError> {
+    fn source(&self, path: &str) -> Result<Source> {
         let merged = [self.root.join(path), self.root.join("usr").join(path)];
         let found = merged.iter().find(|p| p.exists());
         self.source_at(
             found.ok_or_else(|| ReleaseError::invalid(format!("no {path} in the packages"), HINT))?,
         )
     }
-    fn source_at(&self, path: &Path) -> Result<Source, ReleaseError> {
+    fn source_at(&self, path: &Path) -> Result<Source> {
         Ok(Source::immutable(path.canonicalize().at(path)?))
     }
 
@@ -165,7 +161,7 @@ impl Packages {
 }
 
 /// `locate`, asked again only when the machine's package lists have changed since.
-fn located(wanted: &[&str], parent: &Path, progress: &Progress) -> Result<String, ReleaseError> {
+fn located(wanted: &[&str], parent: &Path, progress: &Progress) -> Result<String> {
     let lists = fs::metadata("/var/lib/apt/lists").and_then(|m| m.modified()).ok();
     let asked = format!("{wanted:?} {lists:?}\n");
     let file = parent.join("located");
@@ -185,7 +181,7 @@ fn located(wanted: &[&str], parent: &Path, progress: &Progress) -> Result<String
 }
 
 /// One line a package to fetch: file name and digest. Needs no network where the package lists are there.
-fn locate(wanted: &[&str]) -> Result<String, ReleaseError> {
+fn locate(wanted: &[&str]) -> Result<String> {
     let closure = output(Command::new("apt-cache").args(["depends", "--recurse", "-i"]).args(wanted), HINT)?;
     let names = needed(&closure, wanted);
     let uris = output(Command::new("apt-get").args(["download", "--print-uris"]).args(names), HINT)?;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use thiserror::Error;
 
+pub type Result<T, E = ReleaseError> = std::result::Result<T, E>;
+
 #[derive(Debug, Error)]
 pub enum ReleaseError {
     #[error("{path}: {source}")]
@@ -25,17 +27,17 @@ impl ReleaseError {
 
 /// Adds the path to an I/O error.
 pub(crate) trait At<T> {
-    fn at(self, path: impl AsRef<Path>) -> Result<T, ReleaseError>;
+    fn at(self, path: impl AsRef<Path>) -> Result<T>;
 }
 
 impl<T> At<T> for std::io::Result<T> {
-    fn at(self, path: impl AsRef<Path>) -> Result<T, ReleaseError> {
+    fn at(self, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|source| ReleaseError::Io { path: path.as_ref().into(), source })
     }
 }
 
 impl<T> At<T> for serde_json::Result<T> {
-    fn at(self, path: impl AsRef<Path>) -> Result<T, ReleaseError> {
+    fn at(self, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|source| ReleaseError::Json { path: path.as_ref().into(), source })
     }
 }
@@ -44,7 +46,7 @@ const DISK_FULL: &str = "the disk is full: make room (the payload needs about 4 
                          SEEDLING_CACHE to another disk; then run it again, it goes on where it stopped";
 
 /// Runs a command to its end and returns its stdout; a failure carries the end of what it said.
-pub(crate) fn output(command: &mut Command, hint: &str) -> Result<String, ReleaseError> {
+pub(crate) fn output(command: &mut Command, hint: &str) -> Result<String> {
     let failed = failure(shown(command), hint);
     let out = command.output().map_err(|e| failed(e.to_string()))?;
     if !out.status.success() {
@@ -53,12 +55,8 @@ pub(crate) fn output(command: &mut Command, hint: &str) -> Result<String, Releas
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// The same for a command that tells on stderr how far it is; its stdout is nobody's.
-pub(crate) fn output_telling(
-    command: &mut Command,
-    hint: &str,
-    mut tell: impl FnMut(&str),
-) -> Result<(), ReleaseError> {
+/// The same for a command that reports progress on stderr; its stdout is discarded.
+pub(crate) fn output_telling(command: &mut Command, hint: &str, mut tell: impl FnMut(&str)) -> Result<()> {
     let failed = failure(shown(command), hint);
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|e| failed(e.to_string()))?;

@@ -3,7 +3,7 @@
 
 use crate::bill::Group;
 use crate::build::UNFINISHED;
-use crate::error::{At, ReleaseError, output, output_telling};
+use crate::error::{At, ReleaseError, Result, output, output_telling};
 use crate::progress::{Plan, Progress};
 use crate::retry::retrying;
 use crate::toolchain::{GO, Toolchain};
@@ -27,14 +27,14 @@ pub(crate) fn required(go_mod: &str, module: &str) -> Option<String> {
     })
 }
 
-pub(crate) fn version(source: &Path, dir: &str, module: &str) -> Result<String, ReleaseError> {
+pub(crate) fn version(source: &Path, dir: &str, module: &str) -> Result<String> {
     let path = source.join(dir).join("go.mod");
     required(&fs::read_to_string(&path).at(&path)?, module).ok_or_else(|| {
         ReleaseError::invalid(format!("{} does not require {module}", path.display()), "pin it there")
     })
 }
 
-fn link_flags(group: &Group, version: &str) -> Result<String, ReleaseError> {
+fn link_flags(group: &Group, version: &str) -> Result<String> {
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let values = [("version", version), ("major", major), ("minor", minor)];
@@ -48,13 +48,13 @@ fn link_flags(group: &Group, version: &str) -> Result<String, ReleaseError> {
 }
 
 /// The folder that holds a group's programs once they are built.
-pub(crate) fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf, ReleaseError> {
+pub(crate) fn place(source: &Path, cache: &Path, group: &Group) -> Result<PathBuf> {
     let flags = link_flags(group, &version(source, group.dir, group.module)?)?;
     let key = key(&source.join(group.dir), group, &flags)?;
     Ok(cache.join("go").join(format!("{}-{}", group.dir, &key[..16])))
 }
 
-/// Downloads the modules that a group is made of. Only to be quicker: what fails here is tried again, and told, when the group is built.
+/// Downloads the modules that a group is made of. Only to be quicker: what fails here is tried again, and reported, when the group is built.
 pub(crate) fn fetch(go: &Toolchain, source: &Path, group: &Group) {
     let _ = output(&mut list(go, &source.join(group.dir), group), HINT);
 }
@@ -73,7 +73,7 @@ pub(crate) fn build(
     group: &Group,
     plan: &Plan,
     progress: &Progress,
-) -> Result<(), ReleaseError> {
+) -> Result<()> {
     let dir = source.join(group.dir);
     let version = version(source, group.dir, group.module)?;
     let flags = link_flags(group, &version)?;
@@ -134,7 +134,7 @@ fn names(group: &Group) -> String {
     group.programs.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn key(dir: &Path, group: &Group, flags: &str) -> Result<String, ReleaseError> {
+fn key(dir: &Path, group: &Group, flags: &str) -> Result<String> {
     let mut hash = Sha256::new();
     hash.update(format!("{GO} {flags} {:?}\n", group.programs));
     hash.update(group.c_tags.unwrap_or_default());
@@ -149,7 +149,7 @@ fn key(dir: &Path, group: &Group, flags: &str) -> Result<String, ReleaseError> {
 }
 
 /// Removes earlier builds of the group; what is in use has hard links elsewhere.
-pub(crate) fn remove_older(parent: &Path, prefix: &str, keep: &Path) -> Result<(), ReleaseError> {
+pub(crate) fn remove_older(parent: &Path, prefix: &str, keep: &Path) -> Result<()> {
     for entry in fs::read_dir(parent).at(parent)? {
         let path = entry.at(parent)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -165,12 +165,7 @@ pub(crate) fn remove_older(parent: &Path, prefix: &str, keep: &Path) -> Result<(
 }
 
 /// The folder of a module that is data, verified against go.sum.
-pub fn module_dir(
-    go: &Toolchain,
-    dir: &Path,
-    module: &str,
-    progress: &Progress,
-) -> Result<PathBuf, ReleaseError> {
+pub fn module_dir(go: &Toolchain, dir: &Path, module: &str, progress: &Progress) -> Result<PathBuf> {
     let json = retrying(progress, module, || {
         output(go.command(dir).args(["mod", "download", "-json", module]), HINT)
     })?;

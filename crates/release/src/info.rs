@@ -1,6 +1,6 @@
 //! release.json, read and written; and the table of `seedling release info`.
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, ReleaseError, Result};
 use crate::oci::{Layout, write_atomically};
 use seedling_types::ReleaseInfo;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Row {
     pub size: u64,
 }
 
-pub fn load(dir: &Path) -> Result<ReleaseInfo, ReleaseError> {
+pub fn load(dir: &Path) -> Result<ReleaseInfo> {
     let path = dir.join(FILE);
     let bytes = std::fs::read(&path).map_err(|e| {
         ReleaseError::invalid(
@@ -27,11 +27,11 @@ pub fn load(dir: &Path) -> Result<ReleaseInfo, ReleaseError> {
     serde_json::from_slice(&bytes).at(&path)
 }
 
-pub(crate) fn save(dir: &Path, info: &ReleaseInfo) -> Result<(), ReleaseError> {
+pub(crate) fn save(dir: &Path, info: &ReleaseInfo) -> Result<()> {
     write_atomically(&dir.join(FILE), &serde_json::to_vec_pretty(info).at(dir)?)
 }
 
-pub fn rows(dir: &Path, info: &ReleaseInfo) -> Result<Vec<Row>, ReleaseError> {
+pub fn rows(dir: &Path, info: &ReleaseInfo) -> Result<Vec<Row>> {
     let layout = Layout::open(&dir.join("oci"))?;
     let release = ("release".to_string(), info.release_image.clone());
     let images = info.images.iter().map(|(n, s)| (n.clone(), s.clone())).chain([release]);

@@ -26,7 +26,7 @@ mod tree;
 
 pub use archive::{Places, load as load_archive, pack};
 pub use build::{Options, build};
-pub use error::ReleaseError;
+pub use error::{ReleaseError, Result};
 pub use gobuild::module_dir;
 pub use info::{Row, load, rows};
 pub use manifests::Payload;

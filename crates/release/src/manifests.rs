@@ -1,7 +1,7 @@
 //! `/release-manifests/` of the release image: the manifests with pull specs and versions filled in, the CRDs,
 //! `image-references` and `release-metadata`. The version operator applies them.
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, ReleaseError, Result};
 use crate::operators::OPERATORS;
 use crate::tree::{Source, Tree};
 use seedling_types::template::{map_strings, render};
@@ -27,7 +27,7 @@ pub struct Payload<'a> {
 }
 
 impl Payload<'_> {
-    pub fn tree(&self, source: &Path, crds: &Path, crd_list: &str) -> Result<Tree, ReleaseError> {
+    pub fn tree(&self, source: &Path, crds: &Path, crd_list: &str) -> Result<Tree> {
         let mut tree = Tree::default();
         let mut add =
             |name: &str, text: String| tree.file(&format!("{DIR}/{name}"), 0o444, Source::Bytes(text.into()));
@@ -44,7 +44,7 @@ impl Payload<'_> {
     }
 
     /// File name → text of the manifests in `source` and of the operators' rows.
-    pub fn manifests(&self, source: &Path) -> Result<BTreeMap<String, String>, ReleaseError> {
+    pub fn manifests(&self, source: &Path) -> Result<BTreeMap<String, String>> {
         let mut texts = BTreeMap::new();
         let dir = source.join("manifests");
         for entry in fs::read_dir(&dir).at(&dir)? {
@@ -68,7 +68,7 @@ impl Payload<'_> {
     }
 
     /// `${image:<component>}` → pull spec; `0.0.1-snapshot-<component>` → its version; `0.0.1-snapshot` → the release's.
-    fn fill(&self, file: &str, text: &str) -> Result<String, ReleaseError> {
+    fn fill(&self, file: &str, text: &str) -> Result<String> {
         let image = |name: &str| self.images.get(name.strip_prefix("image:")?).cloned();
         let mut out = render(text, image).map_err(|e| bad(file, &e.to_string()))?;
         // Longest names first: kube-proxy must not be cut at kube.
@@ -107,7 +107,7 @@ impl Payload<'_> {
 }
 
 /// The name must follow the grammar by which the version operator groups and orders, and the profile must be included.
-fn checked(name: &str, text: String) -> Result<String, ReleaseError> {
+fn checked(name: &str, text: String) -> Result<String> {
     let mut parts = name.splitn(4, '_');
     let level =
         parts.next() == Some("0000") && parts.next().is_some_and(|l| l.len() == 2 && l.parse::<u8>().is_ok());
@@ -126,7 +126,7 @@ pub(crate) fn bad(file: &str, what: &str) -> ReleaseError {
 }
 
 /// CRDs are beside the types they belong to: `<group>/<version>/zz_generated.crd-manifests/<name>`.
-fn find_crd(module: &Path, name: &str) -> Result<PathBuf, ReleaseError> {
+fn find_crd(module: &Path, name: &str) -> Result<PathBuf> {
     let children = |dir: &Path| {
         fs::read_dir(dir).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect::<Vec<_>>()
     };
@@ -137,7 +137,7 @@ fn find_crd(module: &Path, name: &str) -> Result<PathBuf, ReleaseError> {
     found.into_iter().next().ok_or_else(|| bad(name, &format!("not in {}", module.display())))
 }
 
-fn pretty(value: &Value) -> Result<String, ReleaseError> {
+fn pretty(value: &Value) -> Result<String> {
     serde_json::to_string_pretty(value).at(DIR)
 }
 

@@ -1,6 +1,6 @@
 //! An OCI image layout on disk: blobs by digest, one index, nothing that nothing refers to.
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, Result};
 use crate::tree::{Tree, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub struct Start {
 }
 
 impl Layout {
-    pub fn open(dir: &Path) -> Result<Self, ReleaseError> {
+    pub fn open(dir: &Path) -> Result<Self> {
         let layout = Self { dir: dir.into() };
         fs::create_dir_all(layout.blobs()).at(dir)?;
         write_atomically(&dir.join("oci-layout"), br#"{"imageLayoutVersion":"1.0.0"}"#)?;
@@ -57,7 +57,7 @@ impl Layout {
         fs::metadata(self.path(&blob.digest)).is_ok_and(|m| m.len() == blob.size)
     }
 
-    pub fn put_layer(&self, tree: &Tree) -> Result<Blob, ReleaseError> {
+    pub fn put_layer(&self, tree: &Tree) -> Result<Blob> {
         let mut temporary = tempfile::NamedTempFile::new_in(self.blobs()).at(self.blobs())?;
         let (digest, size) = tree.write_tar(BufWriter::with_capacity(1 << 20, &mut temporary))?;
         let blob = Blob { digest: format!("sha256:{digest}"), size };
@@ -65,7 +65,7 @@ impl Layout {
         Ok(blob)
     }
 
-    fn put(&self, value: &Value) -> Result<Blob, ReleaseError> {
+    fn put(&self, value: &Value) -> Result<Blob> {
         let bytes = serde_json::to_vec(value).at(&self.dir)?;
         let blob =
             Blob { digest: format!("sha256:{}", hex(&Sha256::digest(&bytes))), size: bytes.len() as u64 };
@@ -76,7 +76,7 @@ impl Layout {
     }
 
     /// Writes config and manifest over the layers; returns the manifest.
-    pub fn put_image(&self, layers: &[Blob], start: &Start) -> Result<Blob, ReleaseError> {
+    pub fn put_image(&self, layers: &[Blob], start: &Start) -> Result<Blob> {
         let mut config = json!({
             "created": CREATED,
             "architecture": "amd64",
@@ -108,7 +108,7 @@ impl Layout {
         &self,
         images: &BTreeMap<String, Blob>,
         pull_spec: impl Fn(&str, &Blob) -> String,
-    ) -> Result<(), ReleaseError> {
+    ) -> Result<()> {
         let manifests: Vec<_> = images
             .iter()
             .map(|(name, blob)| {
@@ -126,7 +126,7 @@ impl Layout {
     }
 
     /// Takes the images of another layout in. Blobs are hard links; a name that both have stays ours.
-    pub fn take_in(&self, other: &Self) -> Result<(), ReleaseError> {
+    pub fn take_in(&self, other: &Self) -> Result<()> {
         for entry in fs::read_dir(other.blobs()).at(other.blobs())? {
             let (from, to) = {
                 let entry = entry.at(other.blobs())?;
@@ -149,13 +149,13 @@ impl Layout {
         write_atomically(&self.dir.join("index.json"), &serde_json::to_vec_pretty(&index).at(&self.dir)?)
     }
 
-    fn index(&self) -> Result<Value, ReleaseError> {
+    fn index(&self) -> Result<Value> {
         let path = self.dir.join("index.json");
         serde_json::from_slice(&fs::read(&path).at(&path)?).at(&path)
     }
 
     /// Removes every blob that no image refers to.
-    pub fn remove_unused(&self, images: &BTreeMap<String, Blob>) -> Result<(), ReleaseError> {
+    pub fn remove_unused(&self, images: &BTreeMap<String, Blob>) -> Result<()> {
         let mut used = BTreeSet::new();
         for blob in images.values() {
             used.insert(blob.digest.clone());
@@ -171,7 +171,7 @@ impl Layout {
     }
 
     /// The index with only the given manifests.
-    pub fn index_of(&self, digests: &BTreeSet<String>) -> Result<Value, ReleaseError> {
+    pub fn index_of(&self, digests: &BTreeSet<String>) -> Result<Value> {
         let mut index = self.index()?;
         if let Some(manifests) = index["manifests"].as_array_mut() {
             manifests.retain(|m| m["digest"].as_str().is_some_and(|d| digests.contains(d)));
@@ -180,7 +180,7 @@ impl Layout {
     }
 
     /// Config and layers of an image.
-    pub fn parts(&self, manifest: &str) -> Result<Vec<Blob>, ReleaseError> {
+    pub fn parts(&self, manifest: &str) -> Result<Vec<Blob>> {
         #[derive(Deserialize)]
         struct Manifest {
             config: Blob,
@@ -196,14 +196,14 @@ fn descriptor(media_type: &str, blob: &Blob) -> Value {
     json!({"mediaType": media_type, "digest": blob.digest, "size": blob.size})
 }
 
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ReleaseError> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut temporary = tempfile::NamedTempFile::new_in(dir).at(dir)?;
     temporary.write_all(bytes).at(path)?;
     keep(temporary, path)
 }
 
-pub(crate) fn keep(temporary: tempfile::NamedTempFile, path: &Path) -> Result<(), ReleaseError> {
+pub(crate) fn keep(temporary: tempfile::NamedTempFile, path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     temporary.as_file().set_permissions(fs::Permissions::from_mode(0o644)).at(path)?;
     temporary.as_file().sync_data().at(path)?;

@@ -1,7 +1,7 @@
 //! The operators of the payload, one row each. A row and the templates in `release/templates` become the operator's Namespaces,
 //! ServiceAccount, Deployment and ClusterOperator. What it may do is written by hand: its roles are in `release/manifests`.
 
-use crate::error::ReleaseError;
+use crate::error::Result;
 use crate::manifests::{VERSION, bad};
 use seedling_types::names::{NS_APPROVER, NS_CVO};
 use seedling_types::template::render;
@@ -79,85 +79,40 @@ const OF_STATIC_PODS: Operator = Operator {
     ..OPERATOR
 };
 
+#[rustfmt::skip]
 pub(crate) const OPERATORS: &[Operator] = &[
     // Applies every manifest of the payload. Its image is filled in where the payload is used: see `fill_release_image`.
-    Operator {
-        component: "0000_00_cluster-version-operator",
-        files: &[("00_namespace", NAMESPACE), ("02_serviceaccount", ACCOUNT), ("04_deployment", DEPLOYMENT)],
-        command: "cluster-version",
-        namespace: Some(NS_CVO),
-        image: "$${release-image}",
-        env: &[("RELEASE_IMAGE", "$${release-image}")],
-        ..OPERATOR
-    },
+    Operator { component: "0000_00_cluster-version-operator", command: "cluster-version", namespace: Some(NS_CVO),
+        image: "$${release-image}", env: &[("RELEASE_IMAGE", "$${release-image}")],
+        files: &[("00_namespace", NAMESPACE), ("02_serviceaccount", ACCOUNT), ("04_deployment", DEPLOYMENT)], ..OPERATOR },
     Operator { component: "0000_12_etcd-operator", command: "etcd", ..OF_STATIC_PODS },
     Operator { component: "0000_20_kube-apiserver-operator", command: "kube-apiserver", ..OF_STATIC_PODS },
-    Operator {
-        component: "0000_25_kube-controller-manager-operator",
-        command: "kube-controller-manager",
-        ..OF_STATIC_PODS
-    },
+    Operator { component: "0000_25_kube-controller-manager-operator", command: "kube-controller-manager", ..OF_STATIC_PODS },
     Operator { component: "0000_25_kube-scheduler-operator", command: "kube-scheduler", ..OF_STATIC_PODS },
     // Approves certificates for the machines of the inventory.
-    Operator {
-        component: "0000_50_cluster-machine-approver",
-        files: &[
-            ("00_namespace", NAMESPACE),
-            ("01_serviceaccount", ACCOUNT),
-            ("10_deployment", DEPLOYMENT),
-            ("11_clusteroperator", STATUS),
-        ],
-        command: "machine-approver",
-        name: Some("machine-approver"),
-        namespace: Some(NS_APPROVER),
-        account: Some("machine-approver-sa"),
-        memory: Some("50Mi"),
-        confined: true,
-        run_level: "1",
-        ..OPERATOR
-    },
+    Operator { component: "0000_50_cluster-machine-approver", command: "machine-approver", name: Some("machine-approver"),
+        namespace: Some(NS_APPROVER), account: Some("machine-approver-sa"), memory: Some("50Mi"), confined: true, run_level: "1",
+        files: &[("00_namespace", NAMESPACE), ("01_serviceaccount", ACCOUNT), ("10_deployment", DEPLOYMENT), ("11_clusteroperator", STATUS)],
+        ..OPERATOR },
     // Keeps flannel and kube-proxy on every node.
-    Operator {
-        component: "0000_70_cluster-network-operator",
-        files: WITH_OPERANDS,
-        command: "network",
-        env: &[
-            ("RELEASE_VERSION", VERSION),
-            ("FLANNEL_IMAGE", "${image:flannel}"),
-            ("KUBE_PROXY_IMAGE", "${image:kube-proxy}"),
-            ("SEEDLING_IMAGE", "${image:seedling}"),
-        ],
-        ..OPERATOR
-    },
+    Operator { component: "0000_70_cluster-network-operator", command: "network", files: WITH_OPERANDS, env: &[
+        ("RELEASE_VERSION", VERSION),
+        ("FLANNEL_IMAGE", "${image:flannel}"),
+        ("KUBE_PROXY_IMAGE", "${image:kube-proxy}"),
+        ("SEEDLING_IMAGE", "${image:seedling}"),
+    ], ..OPERATOR },
     // Keeps CoreDNS on every node.
-    Operator {
-        component: "0000_70_dns-operator",
-        files: WITH_OPERANDS,
-        command: "dns",
-        env: &[("RELEASE_VERSION", VERSION), ("COREDNS_IMAGE", "${image:coredns}")],
-        ..OPERATOR
-    },
+    Operator { component: "0000_70_dns-operator", command: "dns", files: WITH_OPERANDS,
+        env: &[("RELEASE_VERSION", VERSION), ("COREDNS_IMAGE", "${image:coredns}")], ..OPERATOR },
     // Renders machine configs, runs the server that hands them out, and labels Nodes.
-    Operator {
-        component: "0000_80_machine-config",
-        files: &[
-            ("00_namespace", NAMESPACE),
-            ("02_operator-serviceaccount", ACCOUNT),
-            ("16_operator-deployment", DEPLOYMENT),
-            ("17_clusteroperator", STATUS),
-        ],
-        command: "machine-config",
-        env: &[("RELEASE_VERSION", VERSION), ("SEEDLING_IMAGE", "${image:seedling}")],
-        memory: Some("50Mi"),
-        confined: true,
-        run_level: "1",
-        ..OPERATOR
-    },
+    Operator { component: "0000_80_machine-config", command: "machine-config", memory: Some("50Mi"), confined: true, run_level: "1",
+        files: &[("00_namespace", NAMESPACE), ("02_operator-serviceaccount", ACCOUNT), ("16_operator-deployment", DEPLOYMENT), ("17_clusteroperator", STATUS)],
+        env: &[("RELEASE_VERSION", VERSION), ("SEEDLING_IMAGE", "${image:seedling}")], ..OPERATOR },
 ];
 
 impl Operator {
     /// File name → object; its strings are still to be completed with images and versions.
-    pub(crate) fn manifests(&self) -> Result<Vec<(String, Value)>, ReleaseError> {
+    pub(crate) fn manifests(&self) -> Result<Vec<(String, Value)>> {
         let made = self.files.iter().map(|(end, template)| {
             let file = format!("{}_{end}.yaml", self.component);
             let text = render(template, |name| self.value(name)).map_err(|e| bad(&file, &e.to_string()))?;

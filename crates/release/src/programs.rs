@@ -2,7 +2,7 @@
 
 use crate::bill::GROUPS;
 use crate::build::hold;
-use crate::error::ReleaseError;
+use crate::error::Result;
 use crate::gobuild;
 use crate::progress::{Plan, Progress};
 use crate::toolchain::Toolchain;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Compiles the programs that are not in the cache: the long part of a build, and the one that needs no binary of ours.
-pub fn compile(source: &Path, cache: &Path) -> Result<(), ReleaseError> {
+pub fn compile(source: &Path, cache: &Path) -> Result<()> {
     let _held = hold(source, cache)?;
     let progress = Progress::start();
     compile_missing(&Toolchain::find(cache, &progress)?, source, cache, &progress)
@@ -22,11 +22,11 @@ pub(crate) fn compile_missing(
     source: &Path,
     cache: &Path,
     progress: &Progress,
-) -> Result<(), ReleaseError> {
+) -> Result<()> {
     let missing: Vec<_> = GROUPS
         .iter()
         .map(|group| Ok((group, gobuild::place(source, cache, group)?)))
-        .filter(|found: &Result<_, ReleaseError>| !found.as_ref().is_ok_and(|(_, place)| place.exists()))
+        .filter(|found: &Result<_>| !found.as_ref().is_ok_and(|(_, place)| place.exists()))
         .collect::<Result<_, _>>()?;
     let mut plan = Plan::of(missing.iter().map(|(group, _)| *group));
     let ended = AtomicBool::new(false);

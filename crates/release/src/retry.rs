@@ -1,6 +1,6 @@
 //! Downloads are retried where the other side may answer later: bursts give 429, mirrors 403 and 5xx for a while.
 
-use crate::{error::ReleaseError, progress::Progress};
+use crate::{Result, progress::Progress};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(4);
@@ -12,21 +12,11 @@ fn delay(made: u32, message: &str) -> Option<Duration> {
 }
 
 fn transient(message: &str) -> bool {
+    #[rustfmt::skip]
     const SIGNS: [&str; 14] = [
-        "403 Forbidden",
-        "429 Too Many",
-        "500 Internal",
-        "502 Bad",
-        "503 Service",
-        "504 Gateway",
-        "i/o timeout",
-        "TLS handshake timeout",
-        "connection reset",
-        "connection refused",
-        "unexpected EOF",
-        "Temporary failure",
-        "Failed to fetch",
-        "stream error",
+        "403 Forbidden", "429 Too Many", "500 Internal", "502 Bad", "503 Service", "504 Gateway", "i/o timeout",
+        "TLS handshake timeout", "connection reset", "connection refused", "unexpected EOF", "Temporary failure",
+        "Failed to fetch", "stream error",
     ];
     SIGNS.iter().any(|sign| message.contains(sign))
 }
@@ -34,8 +24,8 @@ fn transient(message: &str) -> bool {
 pub(crate) fn retrying<T>(
     progress: &Progress,
     what: &str,
-    mut attempt: impl FnMut() -> Result<T, ReleaseError>,
-) -> Result<T, ReleaseError> {
+    mut attempt: impl FnMut() -> Result<T>,
+) -> Result<T> {
     let mut made = 0;
     loop {
         let error = match attempt() {

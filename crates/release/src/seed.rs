@@ -3,7 +3,7 @@
 //! change of one image costs one import.
 
 use crate::build::sweep;
-use crate::error::{At, ReleaseError, output};
+use crate::error::{At, ReleaseError, Result, output};
 use crate::info;
 use crate::oci::Layout;
 use nix::sys::signal::{Signal, kill};
@@ -23,7 +23,7 @@ const MAKING: &str = ".making-";
 const KEEP: usize = 2;
 
 /// Returns the folder to link into nodes as `/var/lib/containerd` (real copies of `*.db`); makes it first where needed.
-pub fn seed_store(release_dir: &Path, cache_dir: &Path) -> Result<PathBuf, ReleaseError> {
+pub fn seed_store(release_dir: &Path, cache_dir: &Path) -> Result<PathBuf> {
     let release = info::load(release_dir)?;
     let parent = cache_dir.join("seed-store");
     fs::create_dir_all(&parent).at(&parent)?;
@@ -50,7 +50,7 @@ pub fn seed_store(release_dir: &Path, cache_dir: &Path) -> Result<PathBuf, Relea
 }
 
 /// A store for one containerd: files are hard links, databases are its own.
-pub fn clone_store(from: &Path, to: &Path) -> Result<(), ReleaseError> {
+pub fn clone_store(from: &Path, to: &Path) -> Result<()> {
     output(Command::new("cp").arg("-al").arg(from).arg(to), "source and target must be on one file system")?;
     let mut dirs = vec![to.to_path_buf()];
     while let Some(dir) = dirs.pop() {
@@ -72,7 +72,7 @@ pub fn clone_store(from: &Path, to: &Path) -> Result<(), ReleaseError> {
     Ok(())
 }
 
-fn fill(release: &ReleaseInfo, release_dir: &Path, root: &Path) -> Result<(), ReleaseError> {
+fn fill(release: &ReleaseInfo, release_dir: &Path, root: &Path) -> Result<()> {
     // Sockets have short paths.
     let state = tempfile::Builder::new().prefix("seedling-seed-").tempdir().at("/tmp")?;
     let containerd = Containerd::start(&release_dir.join("bin"), root, state.path())?;
@@ -106,7 +106,7 @@ struct Containerd {
 }
 
 impl Containerd {
-    fn start(bin: &Path, root: &Path, state: &Path) -> Result<Self, ReleaseError> {
+    fn start(bin: &Path, root: &Path, state: &Path) -> Result<Self> {
         let config = state.join("config.toml");
         fs::write(&config, configuration(root, state)).at(&config)?;
         let log = fs::File::create(state.join("log")).at(state)?;
@@ -133,14 +133,14 @@ impl Containerd {
         ctr
     }
 
-    fn images(&self) -> Result<BTreeSet<String>, ReleaseError> {
+    fn images(&self) -> Result<BTreeSet<String>> {
         Ok(output(self.ctr().args(["images", "list", "-q"]), "is containerd running?")?
             .lines()
             .map(str::to_string)
             .collect())
     }
 
-    fn remove<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), ReleaseError> {
+    fn remove<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<()> {
         let names: Vec<_> = names.collect();
         if names.is_empty() {
             return Ok(());
@@ -153,12 +153,7 @@ impl Containerd {
     }
 
     /// Some images of the layout as a tar stream; each gets the name in its annotation.
-    fn import<'a>(
-        &self,
-        oci: &Path,
-        layout: &Layout,
-        specs: impl Iterator<Item = &'a String>,
-    ) -> Result<(), ReleaseError> {
+    fn import<'a>(&self, oci: &Path, layout: &Layout, specs: impl Iterator<Item = &'a String>) -> Result<()> {
         let wanted: BTreeSet<_> = specs.filter_map(|s| Some(manifest(s)?.to_string())).collect();
         let index = self.state.join("index.json");
         fs::write(&index, layout.index_of(&wanted)?.to_string()).at(&index)?;
@@ -181,7 +176,7 @@ impl Containerd {
     }
 
     /// Waits until `probe` is met; gives up when what it sees has not changed for a minute.
-    fn wait(&self, condition: &str, probe: impl Fn() -> Result<(), String>) -> Result<(), ReleaseError> {
+    fn wait(&self, condition: &str, probe: impl Fn() -> Result<(), String>) -> Result<()> {
         let (mut seen, mut since) = (String::new(), Instant::now());
         while let Err(now) = probe() {
             if now != seen {
@@ -199,7 +194,7 @@ impl Containerd {
     }
 
     /// An orderly end, so that the databases are complete.
-    fn stop(mut self) -> Result<(), ReleaseError> {
+    fn stop(mut self) -> Result<()> {
         let pid = Pid::from_raw(self.child.id() as i32);
         kill(pid, Signal::SIGTERM).map_err(std::io::Error::from).at("containerd")?;
         self.child.wait().at("containerd").map(drop)
@@ -232,7 +227,7 @@ conf_dir = "{state}/cni"
     )
 }
 
-fn remove_older(parent: &Path) -> Result<(), ReleaseError> {
+fn remove_older(parent: &Path) -> Result<()> {
     for old in stores(parent)?.iter().skip(KEEP) {
         fs::remove_dir_all(old).at(old)?;
     }
@@ -240,7 +235,7 @@ fn remove_older(parent: &Path) -> Result<(), ReleaseError> {
 }
 
 /// Finished stores, newest first.
-fn stores(parent: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
+fn stores(parent: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(parent).at(parent)? {
         let entry = entry.at(parent)?;

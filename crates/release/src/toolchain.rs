@@ -2,7 +2,7 @@
 //! a module, whose copy gets its run bits back.
 
 use crate::build::UNFINISHED;
-use crate::error::{At, ReleaseError, output};
+use crate::error::{At, Result, output};
 use crate::progress::Progress;
 use crate::retry::retrying;
 use std::fs;
@@ -20,7 +20,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    pub fn find(cache: &Path, progress: &Progress) -> Result<Self, ReleaseError> {
+    pub fn find(cache: &Path, progress: &Progress) -> Result<Self> {
         let cached = cache.join("go").join(GO);
         if cached.join("bin/go").exists() {
             return Ok(Self { go: cached.join("bin/go") });
@@ -57,7 +57,7 @@ fn switches(version: &str) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (1, 21)
 }
 
-fn fetch(into: &Path, progress: &Progress) -> Result<(), ReleaseError> {
+fn fetch(into: &Path, progress: &Progress) -> Result<()> {
     let module = format!("golang.org/toolchain@v0.0.1-{GO}.linux-amd64");
     let json = retrying(progress, GO, || {
         let mut go = Command::new("go");

@@ -1,6 +1,6 @@
 //! The file system of an image layer, and its tar. The same tree gives the same bytes: sorted names, no owners, no times.
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ impl Source {
         Self::Path { path, id }
     }
     /// Any other file: its content is its identity.
-    pub fn hashed(path: &Path) -> Result<Self, ReleaseError> {
+    pub fn hashed(path: &Path) -> Result<Self> {
         Ok(Self::Path { path: path.into(), id: sha256(File::open(path).at(path)?).at(path)? })
     }
     pub fn id(&self) -> String {
@@ -41,7 +41,7 @@ impl Source {
             Self::Path { id, .. } => id.clone(),
         }
     }
-    pub fn open(&self) -> Result<(Box<dyn Read + '_>, u64), ReleaseError> {
+    pub fn open(&self) -> Result<(Box<dyn Read + '_>, u64)> {
         match self {
             Self::Bytes(bytes) => Ok((Box::new(bytes.as_slice()), bytes.len() as u64)),
             Self::Path { path, .. } => {
@@ -83,7 +83,7 @@ impl Tree {
     }
 
     /// All files, links and folders below a folder that never changes; of `left_out` only the folder itself.
-    pub fn add_folder(&mut self, root: &Path, left_out: &[&str]) -> Result<(), ReleaseError> {
+    pub fn add_folder(&mut self, root: &Path, left_out: &[&str]) -> Result<()> {
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(root.join(&folder)).at(root)? {
@@ -113,7 +113,7 @@ impl Tree {
     }
 
     /// Bytes of all files.
-    pub fn size(&self) -> Result<u64, ReleaseError> {
+    pub fn size(&self) -> Result<u64> {
         let files = self.0.values().filter_map(|node| match node {
             Node::File(_, source) => Some(source),
             Node::Dir(_) | Node::Link(_) => None,
@@ -135,12 +135,12 @@ impl Tree {
     }
 
     /// Writes the tar; returns its sha256 (hex) and size.
-    pub fn write_tar(&self, out: impl Write) -> Result<(String, u64), ReleaseError> {
+    pub fn write_tar(&self, out: impl Write) -> Result<(String, u64)> {
         self.write_tar_of(0, out)
     }
 
     /// The same with a time for every file: what people list should not be of 1970.
-    pub fn write_tar_of(&self, time: u64, out: impl Write) -> Result<(String, u64), ReleaseError> {
+    pub fn write_tar_of(&self, time: u64, out: impl Write) -> Result<(String, u64)> {
         let mut tar = tar::Builder::new(Hashing::new(out));
         for (path, node) in &self.0 {
             let mut header = tar::Header::new_gnu();

@@ -1,5 +1,6 @@
 //! Data that is in the way is moved, never removed: who said that it is worth nothing may have been wrong.
 
+use crate::{if_there, sync_directory};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,11 +25,10 @@ pub fn move_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let at = kept.last().map_or(now, |last| now.max(last + 1));
     let aside = dir.join(format!("{mark}{at}"));
-    match std::fs::rename(path, &aside) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        renamed => renamed?,
+    if if_there(std::fs::rename(path, &aside))?.is_none() {
+        return Ok(None);
     }
-    std::fs::File::open(dir)?.sync_all()?;
+    sync_directory(dir)?;
     // Older ones go only now that the newest is safe.
     for old in kept.iter().take((kept.len() + 1).saturating_sub(KEPT)) {
         std::fs::remove_dir_all(dir.join(format!("{mark}{old}")))?;

@@ -19,6 +19,19 @@ pub fn write_atomic(path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> io::R
     file.write_all(contents.as_ref())?;
     file.sync_all()?;
     std::fs::rename(&temporary, path)?;
+    sync_directory(dir)
+}
+
+/// None: there is no such file. One that is there and cannot be used stays an error: it is never replaced by a new one.
+pub fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// What was made, renamed or removed in it is on the disk.
+pub fn sync_directory(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
@@ -28,7 +41,7 @@ fn make_directories(dir: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
     for above in missing.iter().filter_map(|d| d.parent()) {
         let above = if above == Path::new("") { Path::new(".") } else { above };
-        File::open(above)?.sync_all()?;
+        sync_directory(above)?;
     }
     Ok(())
 }
@@ -54,10 +67,7 @@ fn make_temporary(dir: &Path, name: &str, mode: u32) -> io::Result<(PathBuf, Fil
 
 /// Removes what killed runs left of files they were writing, here and below. What a living process writes stays.
 pub fn sweep(dir: &Path) -> io::Result<()> {
-    let entries = match std::fs::read_dir(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
+    let Some(entries) = if_there(std::fs::read_dir(dir))? else { return Ok(()) };
     for entry in entries.flatten() {
         if entry.file_type()?.is_dir() {
             sweep(&entry.path())?;
@@ -69,27 +79,13 @@ pub fn sweep(dir: &Path) -> io::Result<()> {
 }
 
 fn remove_left_over(path: &Path) -> io::Result<()> {
-    match File::open(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        file => {
-            // Held until it is removed: who locks it after that sees that it is gone.
-            let file = file?;
-            if file.try_lock().is_err() {
-                return Ok(());
-            }
-            removed(path)
-        }
+    let Some(file) = if_there(File::open(path))? else { return Ok(()) };
+    // Held until it is removed: who locks it after that sees that it is gone.
+    if file.try_lock().is_ok() {
+        if_there(std::fs::remove_file(path))?;
+        tracing::info!("{} was never finished, and is removed", path.display());
     }
-}
-
-fn removed(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => {
-            tracing::info!("{} was never finished, and is removed", path.display());
-            Ok(())
-        }
-    }
+    Ok(())
 }
 
 fn is_temporary(name: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Every wait has a name, and gives up only when nothing moves.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub const NO_PROGRESS_VARIABLE: &str = "SEEDLING_NO_PROGRESS";
 
 static CONFIGURED: OnceLock<Duration> = OnceLock::new();
 
-/// Once, by whoever reads the configuration: flag, environment or ConfigMap. The first one counts.
+/// Called once, where the configuration is read: flag, environment or ConfigMap. The first call counts.
 pub fn configure_no_progress(minutes: u32) {
     let _ = CONFIGURED.set(Duration::from_secs(60 * u64::from(minutes.max(1))));
 }
@@ -31,7 +32,7 @@ pub struct Condition {
     pub no_progress: Duration,
     /// The command a person should run next when it stays unmet.
     pub hint: String,
-    /// What changes is told by others.
+    /// Changes are logged elsewhere.
     pub quiet: bool,
 }
 
@@ -45,6 +46,13 @@ pub enum Probe<T> {
         node: String,
         seen: String,
     },
+}
+
+/// Where whatever succeeds is what was waited for.
+impl<T, E: Display> From<Result<T, E>> for Probe<T> {
+    fn from(result: Result<T, E>) -> Self {
+        result.map_or_else(|e| Self::Unmet(e.to_string()), Self::Met)
+    }
 }
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

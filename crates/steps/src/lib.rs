@@ -11,10 +11,23 @@ mod record;
 mod stage;
 
 pub use aside::move_aside;
-pub use atomic::{sweep, write_atomic, write_atomic_if_changed};
+pub use atomic::{if_there, sweep, sync_directory, write_atomic, write_atomic_if_changed};
 pub use condition::{
     Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
 };
 pub use journal::Journal;
 pub use record::{Entry, Phase, Recorder, Result as StageResult, record, stage_seconds};
-pub use stage::{Stage, fits};
+pub use stage::{Stage, matches_pattern};
+
+/// `?` turns each of these errors into its variant. Without thiserror's `#[from]`, which would also make it the source: the text of these
+/// variants has all causes already, and whoever prints sources would print them twice.
+#[macro_export]
+macro_rules! convert_errors {
+    ($error:ident: $($from:ty => $variant:ident),+ $(,)?) => {$(
+        impl From<$from> for $error {
+            fn from(error: $from) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )+};
+}

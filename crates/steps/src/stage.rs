@@ -6,7 +6,7 @@ use serde::Serialize;
 pub struct Stage {
     /// Name in the service record.
     pub name: &'static str,
-    /// `<done>.done` in the working directory marks it finished; `None`: it is checked anew on every run.
+    /// `<done>.done` in the working directory marks it finished; `None`: it is checked again on every run.
     pub done: Option<&'static str>,
     pub why: &'static str,
     pub reads: &'static [&'static str],
@@ -16,7 +16,7 @@ pub struct Stage {
 }
 
 /// Whether a declared path means this one: `*` is any part of it.
-pub fn fits(declared: &str, path: &str) -> bool {
+pub fn matches_pattern(declared: &str, path: &str) -> bool {
     let Some((start, rest)) = declared.split_once('*') else { return path == declared };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
     let inside = path.strip_prefix(start).and_then(|path| path.strip_suffix(end));

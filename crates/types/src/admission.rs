@@ -50,7 +50,7 @@ fn hex(bytes: &[u8]) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admission {
-    /// Whoever reaches the server gets what he asks for, as upstream has it.
+    /// The server answers every client, as upstream's does.
     #[serde(default)]
     pub open: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,5 +1,5 @@
 //! The door to a machine's Ignition config: when the helper hands it out, and when no more. One small file a machine, read at every
-//! request and written by whoever switches the machine on, so that a helper that was killed goes on where it was.
+//! request and written by whoever switches the machine on, so that a killed helper continues where it was.
 //!
 //! Pure: the time is given, in seconds since 1970.
 
@@ -37,7 +37,7 @@ pub struct Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Opener {
-    /// It was switched on, says whoever did it.
+    /// It was switched on.
     PowerOn,
     /// It asked for an address as a machine does that boots.
     Dhcp,

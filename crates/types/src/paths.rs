@@ -7,7 +7,6 @@ pub const ETC_KUBERNETES: &str = "/etc/kubernetes";
 pub const STATIC_PODS: &str = "/etc/kubernetes/manifests";
 pub const STATIC_POD_RESOURCES: &str = "/etc/kubernetes/static-pod-resources";
 pub const BOOTSTRAP_SECRETS: &str = "/etc/kubernetes/bootstrap-secrets";
-pub const BOOTSTRAP_CONFIGS: &str = "/etc/kubernetes/bootstrap-configs";
 /// Kubeconfig of the API server on the same node, for people and for the seeds' commands.
 pub const LOCALHOST_KUBECONFIG: &str = "/etc/kubernetes/kubeconfigs/localhost.kubeconfig";
 /// The bootstrap kubeconfig that the machine-config server hands to a kubelet.
@@ -30,10 +29,9 @@ pub const NODE_BIN: &str = "/usr/local/bin";
 /// The node's own seedling; in a static pod's container it waits for what the program there needs, and becomes that program.
 pub const NODE_SEEDLING: &str = "/usr/local/bin/seedling";
 pub const MCS_BOOTSTRAP: &str = "/etc/mcs/bootstrap";
-/// Whom the bootstrap machine-config server answers (`Admission`); what the cluster knows is copied here as it changes.
+/// The machines that the bootstrap machine-config server answers (`Admission`); what the cluster knows is copied here as it changes.
 pub const MCS_NODE_TOKENS: &str = "/etc/mcs/node-tokens.json";
-/// JSON lines: who asked for a config, from where, and whether he got it.
+/// JSON lines: who asked for a config, from where, and whether it was given.
 pub const MCS_AUDIT_LOG: &str = "/var/log/machine-config-server/audit.log";
-pub const MCC_BOOTSTRAP: &str = "/etc/mcc/bootstrap";
 pub const MCS_TLS: &str = "/etc/ssl/mcs";
 pub const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";

@@ -11,7 +11,6 @@ pub const ETCD_PEER: u16 = 2380;
 /// etcd's plain health and metrics listener, loopback only.
 pub const ETCD_METRICS: u16 = 2381;
 pub const KUBELET: u16 = 10250;
-pub const KUBELET_HEALTHZ: u16 = 10248;
 pub const KUBE_CONTROLLER_MANAGER: u16 = 10257;
 pub const KUBE_SCHEDULER: u16 = 10259;
 pub const KUBE_PROXY_HEALTHZ: u16 = 10256;

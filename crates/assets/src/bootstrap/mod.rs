@@ -9,8 +9,8 @@ use crate::config::InstallConfig;
 use crate::graph::{Asset, Id, Parents};
 use crate::store::{Files, one};
 use crate::{
-    CreateError, Options, certificates, expiry, identity, install_config, keys, kubeconfig, manifests, nodes,
-    overrides, release, roles, shape,
+    CreateError, Options, Result, certificates, expiry, identity, install_config, keys, kubeconfig,
+    manifests, nodes, overrides, release, roles, shape,
 };
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
@@ -23,7 +23,7 @@ pub(crate) const BOOTSTRAP: Id = "bootstrap.Bootstrap";
 pub(crate) const IN_PLACE: Id = "bootstrap.SingleNodeBootstrapInPlace";
 
 pub(crate) fn assets() -> Vec<Asset> {
-    let ignition = |id, name, file: &'static str, config: fn(&Parents) -> Result<Config, CreateError>| {
+    let ignition = |id, name, file: &'static str, config: fn(&Parents) -> Result<Config>| {
         Asset::new(id, name, &needs(), move |p, _| Ok(one(file, &serde_json::to_string(&config(p)?)?)))
             .loaded(move |given, _| if given.run.options.refresh { Ok(None) } else { given.file(file) })
             .checked(|files, options| expiry::check(files, options.now))
@@ -61,7 +61,7 @@ fn needs() -> Vec<Id> {
 /// Home of the user-data secrets. Upstream's payload has an operator that brings it; the native one does not.
 const MACHINE_API: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: openshift-machine-api\n";
 
-fn config(made: &Parents) -> Result<Config, CreateError> {
+fn config(made: &Parents) -> Result<Config> {
     let (config, release) = (made.config()?, &release::of(made)?);
     let params = NodeParams {
         domain: &config.domain,
@@ -86,14 +86,14 @@ fn config(made: &Parents) -> Result<Config, CreateError> {
     Ok(config)
 }
 
-fn core(made: &Parents) -> Result<User, CreateError> {
+fn core(made: &Parents) -> Result<User> {
     let own = made.file(keys::BOOTSTRAP_SSH, "tls/bootstrap-ssh.pub")?;
     let given = made.config()?.merged.ssh_key.lines().map(str::trim).filter(|line| !line.is_empty());
     let keys = given.chain([own]).map(str::to_string).collect();
     Ok(User { name: "core".into(), ssh_authorized_keys: keys })
 }
 
-fn files(made: &Parents, release: &ReleaseInfo) -> Result<Vec<File>, CreateError> {
+fn files(made: &Parents, release: &ReleaseInfo) -> Result<Vec<File>> {
     let gather = include_str!("files/usr/local/bin/installer-gather.sh");
     let mut files = vec![motd(), File::inline("/usr/local/bin/installer-gather.sh", 0o555, gather)];
     files.extend(host::files(made.config()?));
@@ -123,7 +123,7 @@ fn files(made: &Parents, release: &ReleaseInfo) -> Result<Vec<File>, CreateError
 }
 
 /// In upstream's order of precedence: a later asset's file replaces an earlier one's.
-fn manifests(made: &Parents) -> Result<Files, CreateError> {
+fn manifests(made: &Parents) -> Result<Files> {
     let mut all = Files::new();
     let roles = roles::ROLES.iter().flat_map(|of| [of.machines, of.customizations]);
     for id in [manifests::MANIFESTS, manifests::OPENSHIFT].into_iter().chain(roles).chain([overrides::ID]) {
@@ -133,7 +133,7 @@ fn manifests(made: &Parents) -> Result<Files, CreateError> {
 }
 
 /// Every key and certificate that the bootstrap node works with.
-fn tls<'a>(made: &Parents<'a>) -> Result<Vec<(&'a String, &'a String)>, CreateError> {
+fn tls<'a>(made: &Parents<'a>) -> Result<Vec<(&'a String, &'a String)>> {
     // Of root-ca only the certificate goes along.
     let here = |id: &Id| *id != certificates::ROOT_CA && !ELSEWHERE.contains(id);
     let signers = SIGNERS.iter().map(|s| s.asset).filter(here);
@@ -174,7 +174,7 @@ fn units() -> Vec<Unit> {
 }
 
 /// What an installation in place adds: when bootkube is done, the node is written to its disk and started from there.
-fn in_place(disk: &str) -> Result<Config, CreateError> {
+fn in_place(disk: &str) -> Result<Config> {
     let service = include_str!("files/etc/systemd/system/install-to-disk.service");
     let service = render(service, table(&[("disk", &quoted(disk))]))?;
     let script = include_str!("files/usr/local/bin/install-to-disk.sh");
@@ -200,13 +200,13 @@ fn quoted(word: &str) -> String {
 }
 
 /// Where the kubelet must not choose one of several addresses by itself.
-fn node_ip(options: &Options) -> Result<Option<IpAddr>, CreateError> {
+fn node_ip(options: &Options) -> Result<Option<IpAddr>> {
     let Some(text) = &options.bootstrap_node_ip else { return Ok(None) };
     let why = format!("OPENSHIFT_INSTALL_BOOTSTRAP_NODE_IP: Invalid value: {text:?}: must be an IP address");
     text.parse().map(Some).map_err(|_| CreateError::Refused(vec![why]))
 }
 
-fn in_place_disk(config: &InstallConfig) -> Result<String, CreateError> {
+fn in_place_disk(config: &InstallConfig) -> Result<String> {
     let mut refused = Vec::new();
     if config.masters != 1 {
         refused.push(format!(

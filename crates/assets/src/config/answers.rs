@@ -1,7 +1,7 @@
 //! A new install-config: from answers to a few questions, and as a commented example to edit.
 
 use super::explain::{describe, wrap};
-use super::{Context, InstallConfig, Problem, Step};
+use super::{Context, FoundAt, InstallConfig, Problem};
 use serde_json::json;
 
 /// What cannot be guessed, and what people most often choose.
@@ -54,7 +54,7 @@ impl Answers {
     /// What is wrong with the answers, in sentences.
     pub fn faults(&self) -> Vec<String> {
         let found = InstallConfig::parse(&self.to_yaml(), &Context::new("")).err().unwrap_or_default();
-        found.into_iter().filter(|p| p.step != Step::Warning).map(sentence).collect()
+        found.into_iter().filter(|p| p.step != FoundAt::Warning).map(sentence).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! From the parser's events to a tree: anchors, aliases, merged maps, and limits for what would fill the memory.
 
-use super::problem::{Mark, Problem, Step};
+use super::problem::{FoundAt, Mark, Problem};
 use super::scalar::{self, Scalar};
 use super::tree::{Entry, Node, Value};
 use super::{go, syntax};
@@ -14,7 +14,7 @@ const NODES: usize = 100_000;
 
 pub(super) fn stopped(what: &str, at: Option<Mark>) -> Box<Problem> {
     let message = format!("error converting YAML to JSON: yaml: {what}");
-    let mut problem = Problem::new(Step::Yaml, "", message);
+    let mut problem = Problem::new(FoundAt::Yaml, "", message);
     problem.at = at;
     Box::new(problem)
 }
@@ -203,7 +203,7 @@ fn key(key: &Node, value: &Node) -> Found<(String, String)> {
                 "error converting YAML to JSON: unsupported map key of type: %!s(<nil>), key: <nil>, value: {}",
                 go::syntax(&value.value)
             );
-            let mut problem = Problem::new(Step::Yaml, "", message).hint("give the field a name");
+            let mut problem = Problem::new(FoundAt::Yaml, "", message).hint("give the field a name");
             problem.at = Some(key.at);
             Err(Box::new(problem))
         }

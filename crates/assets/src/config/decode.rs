@@ -4,7 +4,7 @@
 use super::fields::{Field, INSTALL_CONFIG, Kind, Struct};
 use super::go;
 use super::network::parse_cidr;
-use super::problem::{DECODING, Problem, Step};
+use super::problem::{DECODING, FoundAt, Problem};
 use super::tree::{Node, Value, join};
 use serde_json::{Map, Number, Value as Json};
 
@@ -20,7 +20,7 @@ pub(super) fn decode(root: &Node, problems: &mut Vec<Problem>) -> Json {
             let kind = number(other).map_or(other.kind().to_string(), |_| "number".into());
             let text =
                 format!("{DECODING} json: cannot unmarshal {kind} into Go value of type types.InstallConfig");
-            problems.push(Problem::new(Step::Decode, "", text).hint("the file is a map of fields"));
+            problems.push(Problem::new(FoundAt::Decode, "", text).hint("the file is a map of fields"));
             Json::Object(Map::new())
         }
     }
@@ -66,7 +66,7 @@ impl Decoder<'_> {
                 let nearest = of.nearest(&entry.key);
                 let hint = nearest.map_or_else(|| fields_of(of), |name| format!("did you mean {name:?}?"));
                 let mut problem =
-                    Problem::new(Step::Unknown, &join(&place.path, &entry.key), text).hint(hint);
+                    Problem::new(FoundAt::Unknown, &join(&place.path, &entry.key), text).hint(hint);
                 problem.meant = nearest.map(|name| join(&place.path, name));
                 self.problems.push(problem);
                 continue;
@@ -85,7 +85,7 @@ impl Decoder<'_> {
         {
             let text =
                 format!("error converting YAML to JSON: json: unsupported value: {}", go::float(number));
-            self.problems.push(Problem::new(Step::Yaml, &place.path, text).hint("quote it if it is text"));
+            self.problems.push(Problem::new(FoundAt::Yaml, &place.path, text).hint("quote it if it is text"));
             return None;
         }
         match (kind, &node.value) {
@@ -164,7 +164,7 @@ impl Decoder<'_> {
                 "write it like 10.128.0.0/14".into(),
             ),
         };
-        self.problems.push(Problem::new(Step::Stop, &place.path, format!("{DECODING} {why}")).hint(hint));
+        self.problems.push(Problem::new(FoundAt::Stop, &place.path, format!("{DECODING} {why}")).hint(hint));
         None
     }
 
@@ -176,7 +176,7 @@ impl Decoder<'_> {
             kind.go()
         );
         let hint = format!("write {} here", kind.plainly());
-        self.problems.push(Problem::new(Step::Decode, &place.path, text).hint(hint));
+        self.problems.push(Problem::new(FoundAt::Decode, &place.path, text).hint(hint));
     }
 }
 

@@ -89,24 +89,13 @@ pub(super) fn check(merged: &Merged, problems: &mut Vec<Problem>) {
 
 fn gated(merged: &Merged, problems: &mut Vec<Problem>) {
     let baremetal = merged.platform.baremetal.as_ref();
+    #[rustfmt::skip] // A row is a line.
     let used = [
-        (
-            "OnPremDNSRecords",
-            "platform.baremetal.dnsRecordsType",
-            baremetal.is_some_and(|b| b.dns_records_type == "External"),
-        ),
-        (
-            "BGPBasedVIPManagement",
-            "platform.baremetal.bgpVIPConfig",
-            baremetal.is_some_and(|b| b.bgp_vip_config.is_some()),
-        ),
+        ("OnPremDNSRecords", "platform.baremetal.dnsRecordsType", baremetal.is_some_and(|b| b.dns_records_type == "External")),
+        ("BGPBasedVIPManagement", "platform.baremetal.bgpVIPConfig", baremetal.is_some_and(|b| b.bgp_vip_config.is_some())),
         ("DualReplica", "controlPlane.fencing", merged.control_plane.fencing.is_some()),
         ("MultiDiskSetup", "controlPlane.diskSetup", !merged.control_plane.disk_setup.is_empty()),
-        (
-            "MultiDiskSetup",
-            "compute.diskSetup",
-            merged.compute.iter().any(|pool| !pool.disk_setup.is_empty()),
-        ),
+        ("MultiDiskSetup", "compute.diskSetup", merged.compute.iter().any(|pool| !pool.disk_setup.is_empty())),
         ("OSStreams", "osImageStream", !merged.os_image_stream.is_empty()),
         ("ConfigurablePKI", "pki", merged.pki.is_some()),
     ];

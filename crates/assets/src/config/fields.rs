@@ -1,6 +1,8 @@
 //! Every field of an install-config: its name, Go's type, what it is for. Decoding, hints and `explain` all read this table.
 
+#[rustfmt::skip] // A row is a line.
 mod baremetal;
+#[rustfmt::skip]
 mod table;
 
 pub(super) use table::INSTALL_CONFIG;

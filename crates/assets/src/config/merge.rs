@@ -2,7 +2,7 @@
 
 use super::features::Gates;
 use super::model::{ClusterEntry, Fields, MachineEntry, Networking, Pool};
-use super::problem::{Problem, Step};
+use super::problem::{FoundAt, Problem};
 use super::{Context, Read, baremetal::Baremetal};
 use ipnet::{IpNet, Ipv4Net};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub(super) fn merge(read: Read, context: &Context, problems: &mut Vec<Problem>) 
 
 fn upconvert(fields: &mut Fields, problems: &mut Vec<Problem>) {
     let mut refuse = |path: &str, message: String, hint: &str| {
-        problems.push(Problem::new(Step::Upconvert, path, message).hint(hint));
+        problems.push(Problem::new(FoundAt::Upconvert, path, message).hint(hint));
     };
     match fields.api_version.as_str() {
         "v1" | "v1beta3" | "v1beta4" => {}

@@ -1,6 +1,7 @@
 //! install-config.yaml: read → merged → validated. All problems at once, each with its path, place and a hint.
 
 mod answers;
+#[rustfmt::skip] // A field is a line, as in Go.
 pub mod baremetal;
 mod capabilities;
 mod check;
@@ -11,6 +12,7 @@ mod features;
 mod fields;
 mod go;
 mod merge;
+#[rustfmt::skip]
 pub mod model;
 mod network;
 mod platform;
@@ -32,7 +34,7 @@ pub use answers::{Answers, example};
 pub use baremetal::Baremetal;
 pub use explain::{all_fields, explain};
 pub use merge::Merged;
-pub use problem::{Mark, Problem, Step};
+pub use problem::{FoundAt, Mark, Problem};
 
 use ipnet::IpNet;
 use seedling_types::{ClusterDomain, Inventory};
@@ -119,7 +121,7 @@ impl InstallConfig {
         let (tree, mut problems) = tree::parse(yaml);
         let root = tree.unwrap_or(tree::Node { value: tree::Value::Null, at: Mark { line: 1, column: 1 } });
         // What is not YAML has no fields that could be wrong.
-        let unreadable = problems.iter().any(|p| p.step == Step::Yaml) && root.value == tree::Value::Null;
+        let unreadable = problems.iter().any(|p| p.step == FoundAt::Yaml) && root.value == tree::Value::Null;
         let mut valid = None;
         if !unreadable {
             let json = decode::decode(&root, &mut problems);
@@ -132,7 +134,7 @@ impl InstallConfig {
             check::check(&mut merged, context, &mut found);
             found.retain(|problem| !follows(problem, &problems));
             problems.extend(found);
-            if problems.iter().all(|p| p.step == Step::Warning) {
+            if problems.iter().all(|p| p.step == FoundAt::Warning) {
                 let warnings = problems.iter().map(|p| p.message.clone()).collect();
                 valid = Some(check::valid(merged, warnings));
             }
@@ -169,11 +171,11 @@ impl InstallConfig {
             let text = format!(
                 "hosts: has {masters} masters, but controlPlane.replicas of install-config.yaml is {wanted}"
             );
-            problems.push(Problem::new(Step::Hosts, "hosts", text).hint("make the two numbers equal"));
+            problems.push(Problem::new(FoundAt::Hosts, "hosts", text).hint("make the two numbers equal"));
         }
         if inventory.bootstrap().is_none() && self.masters > 1 {
             let hint = "add one; it is a machine for half an hour";
-            problems.push(Problem::new(Step::Hosts, "hosts", "hosts: has no bootstrap host").hint(hint));
+            problems.push(Problem::new(FoundAt::Hosts, "hosts", "hosts: has no bootstrap host").hint(hint));
         }
         problems
     }
@@ -184,7 +186,7 @@ fn follows(problem: &Problem, earlier: &[Problem]) -> bool {
     let within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let unread = |p: &Problem| matches!(p.step, Step::Stop | Step::Decode | Step::Upconvert);
+    let unread = |p: &Problem| matches!(p.step, FoundAt::Stop | FoundAt::Decode | FoundAt::Upconvert);
     earlier.iter().any(|p| {
         let whole = p.path.is_empty();
         let around = whole || within(&problem.path, &p.path) || within(&p.path, &problem.path);
@@ -198,8 +200,8 @@ pub const PASSED_OVER: &str =
 
 /// Upstream's two lines for it.
 fn pass_over_unknown(problems: &mut Vec<Problem>) {
-    let first = problems.iter().find(|p| p.step == Step::Unknown).cloned();
-    problems.retain(|p| p.step != Step::Unknown);
+    let first = problems.iter().find(|p| p.step == FoundAt::Unknown).cloned();
+    problems.retain(|p| p.step != FoundAt::Unknown);
     if let Some(first) = first {
         let text = format!(
             "failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: {}",
@@ -213,14 +215,14 @@ fn pass_over_unknown(problems: &mut Vec<Problem>) {
 /// Why a text is not YAML, in upstream's words.
 pub(crate) fn yaml_error(text: &str) -> Option<String> {
     let (_, problems) = tree::parse(text);
-    problems.into_iter().find(|p| p.step == Step::Yaml).map(|p| p.message)
+    problems.into_iter().find(|p| p.step == FoundAt::Yaml).map(|p| p.message)
 }
 
 /// hosts.yaml, with all its problems.
 pub fn parse_hosts(yaml: &str) -> Result<Inventory, Vec<Problem>> {
     Inventory::parse(yaml).map_err(|errors| {
         let problem = |e: seedling_types::InventoryError| {
-            let mut problem = Problem::new(Step::Hosts, &e.path, format!("{}: {}", e.path, e.message));
+            let mut problem = Problem::new(FoundAt::Hosts, &e.path, format!("{}: {}", e.path, e.message));
             problem.at = e.line.map(|line| Mark { line, column: 0 });
             problem.hint = e.hint;
             problem

@@ -297,7 +297,7 @@ fn join_subnet(net: &Networking, join: IpNet, problems: &mut Vec<Problem>) {
                 "{path}: Internal error: cannot determine the number of nodes supported by cluster network {i} due to invalid \
                  hostPrefix"
             );
-            problems.push(Problem::new(super::Step::Validate, path, why));
+            problems.push(Problem::new(super::FoundAt::Validate, path, why));
             return;
         };
         nodes = nodes.saturating_add(1_u64.checked_shl(bits).unwrap_or(u64::MAX));

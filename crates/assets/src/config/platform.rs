@@ -12,20 +12,10 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 /// Where several are given, the first of these counts.
+#[rustfmt::skip]
 const ORDER: &[&str] = &[
-    "aws",
-    "azure",
-    "baremetal",
-    "gcp",
-    "ibmcloud",
-    "none",
-    "external",
-    "powervc",
-    "openstack",
-    "vsphere",
-    "ovirt",
-    "powervs",
-    "nutanix",
+    "aws", "azure", "baremetal", "gcp", "ibmcloud", "none", "external", "powervc", "openstack", "vsphere", "ovirt",
+    "powervs", "nutanix",
 ];
 /// Those that upstream has rules for; only they notice that they are not alone.
 const WITH_RULES: &[&str] =

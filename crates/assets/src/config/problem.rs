@@ -10,7 +10,7 @@ pub const DECODING: &str = "error unmarshaling JSON: while decoding JSON:";
 
 /// At which step a problem was found. Upstream stops at the first step that finds any, and words the steps differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum FoundAt {
     /// Not YAML.
     Yaml,
     /// A value that Go's decoder stops at.
@@ -34,7 +34,7 @@ pub struct Mark {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    pub step: Step,
+    pub step: FoundAt,
     /// `networking.clusterNetwork[0].cidr`; empty for the whole file.
     pub path: String,
     /// The complete sentence, e.g. `baseDomain: Invalid value: "x": …`.
@@ -48,7 +48,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(step: Step, path: &str, message: impl Into<String>) -> Self {
+    pub fn new(step: FoundAt, path: &str, message: impl Into<String>) -> Self {
         Self {
             step,
             path: path.into(),
@@ -60,7 +60,7 @@ impl Problem {
         }
     }
     fn of(path: &str, kind: &str, detail: impl fmt::Display) -> Self {
-        Self::new(Step::Validate, path, format!("{path}: {kind}: {detail}"))
+        Self::new(FoundAt::Validate, path, format!("{path}: {kind}: {detail}"))
     }
     /// The value is shown as the caller wrote it.
     pub fn invalid(path: &str, value: impl fmt::Display, detail: impl fmt::Display) -> Self {
@@ -90,7 +90,7 @@ impl Problem {
         Self::of(path, "Too many", format!("{count}: must have at most {limit} items"))
     }
     pub fn warning(path: &str, text: impl Into<String>) -> Self {
-        Self::new(Step::Warning, path, text)
+        Self::new(FoundAt::Warning, path, text)
     }
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -137,9 +137,9 @@ impl Problem {
         if is_name { name.chars().count() } else { 1 }
     }
 
-    /// `file:line:column: field`, the line with a mark below, the hint. `told` is true if the message stands further up already.
+    /// `file:line:column: field`, the line with a mark below, the hint. `told`: the message was already printed further up.
     fn lines(&self, told: bool) -> Vec<String> {
-        let file = if self.step == Step::Hosts { "hosts.yaml" } else { "install-config.yaml" };
+        let file = if self.step == FoundAt::Hosts { "hosts.yaml" } else { "install-config.yaml" };
         let place = match self.at {
             Some(Mark { line, column: 0 }) => format!("{file}:{line}"),
             Some(Mark { line, column }) => format!("{file}:{line}:{column}"),
@@ -189,17 +189,20 @@ fn old_name(path: &str) -> String {
 
 /// First upstream's sentences, as upstream would print them; then every problem with its place.
 pub fn report(problems: &[Problem]) -> Vec<String> {
-    let of = |step: Step| problems.iter().filter(move |p| p.step == step);
-    let decoded = || problems.iter().find(|p| matches!(p.step, Step::Decode | Step::Unknown));
+    let of = |step: FoundAt| problems.iter().filter(move |p| p.step == step);
+    let decoded = || problems.iter().find(|p| matches!(p.step, FoundAt::Decode | FoundAt::Unknown));
     // Upstream goes no further than the first step that fails, and in all but the last no further than its first problem.
-    let stopped =
-        of(Step::Yaml).next().or(of(Step::Stop).next()).or_else(decoded).or(of(Step::Upconvert).next());
-    let told: Vec<&Problem> = stopped.map_or_else(|| of(Step::Validate).collect(), |first| vec![first]);
-    let hosts: Vec<&Problem> = of(Step::Hosts).collect();
+    let stopped = of(FoundAt::Yaml)
+        .next()
+        .or(of(FoundAt::Stop).next())
+        .or_else(decoded)
+        .or(of(FoundAt::Upconvert).next());
+    let told: Vec<&Problem> = stopped.map_or_else(|| of(FoundAt::Validate).collect(), |first| vec![first]);
+    let hosts: Vec<&Problem> = of(FoundAt::Hosts).collect();
     let sentences = [&told, &hosts].into_iter().filter_map(|found| sentence(found));
     let mut lines: Vec<String> =
         sentences.flat_map(|text| text.lines().map(str::to_string).collect::<Vec<_>>()).collect();
-    for problem in problems.iter().filter(|p| p.step != Step::Warning) {
+    for problem in problems.iter().filter(|p| p.step != FoundAt::Warning) {
         let told = told.iter().chain(&hosts).any(|p| p.message == problem.message);
         lines.extend(problem.lines(told));
     }
@@ -208,7 +211,7 @@ pub fn report(problems: &[Problem]) -> Vec<String> {
 
 /// What is said beside the problems.
 pub fn warnings(problems: &[Problem]) -> Vec<String> {
-    problems.iter().filter(|p| p.step == Step::Warning).map(|p| p.message.clone()).collect()
+    problems.iter().filter(|p| p.step == FoundAt::Warning).map(|p| p.message.clone()).collect()
 }
 
 /// Several problems of a step are one list, each once.
@@ -222,13 +225,15 @@ fn sentence(found: &[&Problem]) -> Option<String> {
     }
     let all = if let [one] = messages[..] { one.to_string() } else { format!("[{}]", messages.join(", ")) };
     Some(match step {
-        Step::Yaml | Step::Stop | Step::Decode => format!("failed to unmarshal install-config.yaml: {all}"),
-        Step::Unknown => format!(
+        FoundAt::Yaml | FoundAt::Stop | FoundAt::Decode => {
+            format!("failed to unmarshal install-config.yaml: {all}")
+        }
+        FoundAt::Unknown => format!(
             "failed to parse first occurrence of unknown field: failed to unmarshal install-config.yaml: {all}"
         ),
-        Step::Upconvert => format!("failed to upconvert install config: {all}"),
-        Step::Validate => format!("invalid \"install-config.yaml\" file: {all}"),
-        Step::Hosts => format!("invalid \"hosts.yaml\" file: {all}"),
-        Step::Warning => all,
+        FoundAt::Upconvert => format!("failed to upconvert install config: {all}"),
+        FoundAt::Validate => format!("invalid \"install-config.yaml\" file: {all}"),
+        FoundAt::Hosts => format!("invalid \"hosts.yaml\" file: {all}"),
+        FoundAt::Warning => all,
     })
 }

@@ -72,6 +72,12 @@ impl Scan<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
+    /// Goes on if it is this one.
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
     fn wrong(&self, context: &str) -> String {
         match self.peek() {
             Some(byte) => format!("invalid character {} {context}", super::go::rune(byte)),
@@ -111,8 +117,7 @@ impl Scan<'_> {
         const KEY: &str = "looking for beginning of object key string";
         self.at += 1;
         self.blanks();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
+        if self.take(b'}') {
             return Ok(());
         }
         loop {
@@ -122,19 +127,16 @@ impl Scan<'_> {
             }
             self.string()?;
             self.blanks();
-            if self.peek() != Some(b':') {
+            if !self.take(b':') {
                 return Err(self.wrong("after object key"));
             }
-            self.at += 1;
             self.value("looking for beginning of value", depth + 1)?;
             self.blanks();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                _ => return Err(self.wrong("after object key:value pair")),
+            if self.take(b'}') {
+                return Ok(());
+            }
+            if !self.take(b',') {
+                return Err(self.wrong("after object key:value pair"));
             }
         }
     }
@@ -142,20 +144,17 @@ impl Scan<'_> {
     fn items(&mut self, depth: usize) -> Result<(), String> {
         self.at += 1;
         self.blanks();
-        if self.peek() == Some(b']') {
-            self.at += 1;
+        if self.take(b']') {
             return Ok(());
         }
         loop {
             self.value("looking for beginning of value", depth + 1)?;
             self.blanks();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                _ => return Err(self.wrong("after array element")),
+            if self.take(b']') {
+                return Ok(());
+            }
+            if !self.take(b',') {
+                return Err(self.wrong("after array element"));
             }
         }
     }
@@ -163,15 +162,14 @@ impl Scan<'_> {
     fn string(&mut self) -> Result<(), String> {
         self.at += 1;
         loop {
+            if self.take(b'"') {
+                return Ok(());
+            }
+            if self.take(b'\\') {
+                self.escape()?;
+                continue;
+            }
             match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => {
-                    self.at += 1;
-                    self.escape()?;
-                }
                 Some(byte) if byte >= 0x20 => self.at += 1,
                 _ => return Err(self.wrong("in string literal")),
             }
@@ -206,23 +204,15 @@ impl Scan<'_> {
     }
 
     fn number(&mut self) -> Result<(), String> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-        } else {
+        self.take(b'-');
+        if !self.take(b'0') {
             self.digits("in numeric literal")?;
         }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
+        if self.take(b'.') {
             self.digits("after decimal point in numeric literal")?;
         }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
+        if self.take(b'e') || self.take(b'E') {
+            let _ = self.take(b'+') || self.take(b'-');
             self.digits("in exponent of numeric literal")?;
         }
         Ok(())
@@ -230,10 +220,9 @@ impl Scan<'_> {
 
     fn literal(&mut self, word: &str) -> Result<(), String> {
         for letter in word.bytes() {
-            if self.peek() != Some(letter) {
+            if !self.take(letter) {
                 return Err(self.wrong(&format!("in literal {word} (expecting {})", super::go::rune(letter))));
             }
-            self.at += 1;
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// The first document. A key given twice is a problem, but reading goes on with the first.
+/// The first document. A key given twice is a problem, but reading continues with the first.
 pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let text = text.trim_start_matches('\u{feff}');
     let mut source = text.to_string();

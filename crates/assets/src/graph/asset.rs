@@ -3,14 +3,14 @@
 use super::engine::Parents;
 use crate::given::Given;
 use crate::store::Files;
-use crate::{CreateError, Message, Options};
+use crate::{Message, Options, Result};
 
 /// Upstream's name for it.
 pub(crate) type Id = &'static str;
 
-type Load = dyn Fn(&Given, Option<&Files>) -> Result<Option<Found>, CreateError>;
-type Check = dyn Fn(&Files, &Options) -> Result<(), CreateError>;
-type Make = dyn Fn(&Parents, &mut Vec<Message>) -> Result<Files, CreateError>;
+type Load = dyn Fn(&Given, Option<&Files>) -> Result<Option<Found>>;
+type Check = dyn Fn(&Files, &Options) -> Result<()>;
+type Make = dyn Fn(&Parents, &mut Vec<Message>) -> Result<Files>;
 
 pub(crate) struct Asset {
     pub id: Id,
@@ -28,23 +28,20 @@ impl Asset {
         id: Id,
         name: &str,
         needs: &[Id],
-        make: impl Fn(&Parents, &mut Vec<Message>) -> Result<Files, CreateError> + 'static,
+        make: impl Fn(&Parents, &mut Vec<Message>) -> Result<Files> + 'static,
     ) -> Self {
         let (load, check): (Box<Load>, Box<Check>) = (Box::new(|_, _| Ok(None)), Box::new(|_, _| Ok(())));
         Self { id, name: name.into(), needs: needs.to_vec(), load, check, make: Box::new(make) }
     }
-    /// It may lie in the asset directory; told what an earlier run made of it.
+    /// It may be in the asset directory; `load` also gets what an earlier run made of it.
     pub(crate) fn loaded(
         self,
-        load: impl Fn(&Given, Option<&Files>) -> Result<Option<Found>, CreateError> + 'static,
+        load: impl Fn(&Given, Option<&Files>) -> Result<Option<Found>> + 'static,
     ) -> Self {
         Self { load: Box::new(load), ..self }
     }
-    /// What was loaded or came from an earlier run may be of no use any more.
-    pub(crate) fn checked(
-        self,
-        check: impl Fn(&Files, &Options) -> Result<(), CreateError> + 'static,
-    ) -> Self {
+    /// What was loaded or came from an earlier run may no longer be usable.
+    pub(crate) fn checked(self, check: impl Fn(&Files, &Options) -> Result<()> + 'static) -> Self {
         Self { check: Box::new(check), ..self }
     }
 }
@@ -55,7 +52,7 @@ pub(crate) struct Found {
     pub files: Files,
     /// To be removed when the asset has gone into another one.
     pub consumed: Vec<String>,
-    /// Asked for by name: taken even if it would have to be made anew.
+    /// Asked for by name: taken even if it is out of date.
     pub insisted: bool,
 }
 

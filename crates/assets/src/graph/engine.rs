@@ -1,4 +1,4 @@
-//! Walks the graph: what is on the disk, what an earlier run made, what has to be made anew.
+//! Walks the graph: what is on the disk, what an earlier run made, what has to be made again.
 //!
 //! An asset is dirty if one of those it is made of was changed by the user. Then it is made again, and what lies on the disk in
 //! its place is discarded. Otherwise the disk wins over the state, and the state over making.
@@ -7,7 +7,7 @@ use super::asset::{Asset, Found, Id};
 use crate::config::InstallConfig;
 use crate::given::{Given, Run};
 use crate::store::Files;
-use crate::{CreateError, Level, Message, install_config, nodes};
+use crate::{CreateError, Level, Message, Result, install_config, nodes};
 use seedling_types::Inventory;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,32 +39,32 @@ pub(crate) struct Parents<'a> {
 }
 
 impl<'a> Parents<'a> {
-    pub(crate) fn files(&self, id: Id) -> Result<&'a Files, CreateError> {
+    pub(crate) fn files(&self, id: Id) -> Result<&'a Files> {
         self.declared(id)?;
         files(self.entries, id)
     }
-    pub(crate) fn file(&self, id: Id, path: &str) -> Result<&'a str, CreateError> {
+    pub(crate) fn file(&self, id: Id, path: &str) -> Result<&'a str> {
         self.files(id)?.get(path).map(String::as_str).ok_or(CreateError::Missing(id))
     }
     /// The install-config, as read.
-    pub(crate) fn config(&self) -> Result<&'a InstallConfig, CreateError> {
+    pub(crate) fn config(&self) -> Result<&'a InstallConfig> {
         self.declared(install_config::ID).map(|()| &self.given.config)
     }
     /// hosts.yaml, as read.
-    pub(crate) fn inventory(&self) -> Result<Option<&'a Inventory>, CreateError> {
+    pub(crate) fn inventory(&self) -> Result<Option<&'a Inventory>> {
         self.declared(nodes::INVENTORY).map(|()| self.given.inventory.as_ref())
     }
     pub(crate) fn run(&self) -> &'a Run<'a> {
         &self.given.run
     }
-    fn declared(&self, need: Id) -> Result<(), CreateError> {
+    fn declared(&self, need: Id) -> Result<()> {
         let asset = self.asset.id;
         let declared = asset == need || self.asset.needs.contains(&need);
         if declared { Ok(()) } else { Err(CreateError::Undeclared { asset, need }) }
     }
 }
 
-fn files(entries: &BTreeMap<Id, Entry>, id: Id) -> Result<&Files, CreateError> {
+fn files(entries: &BTreeMap<Id, Entry>, id: Id) -> Result<&Files> {
     let entry = entries.get(id).filter(|entry| entry.source != Source::ToBeMade);
     entry.map(|entry| &entry.files).ok_or(CreateError::Missing(id))
 }
@@ -88,13 +88,13 @@ impl<'a> Engine<'a> {
         Self { given, assets, state, stale, entries: BTreeMap::new(), messages: vec![] }
     }
 
-    pub(crate) fn fetch_target(&mut self, id: Id) -> Result<(), CreateError> {
+    pub(crate) fn fetch_target(&mut self, id: Id) -> Result<()> {
         let name = self.assets[id].name.clone();
         let done = self.load(id, 0).and_then(|()| self.fetch(id));
         done.map_err(|e| e.within(&format!("failed to fetch {name}")))
     }
 
-    pub(crate) fn files(&self, id: Id) -> Result<&Files, CreateError> {
+    pub(crate) fn files(&self, id: Id) -> Result<&Files> {
         files(&self.entries, id)
     }
 
@@ -133,7 +133,7 @@ impl<'a> Engine<'a> {
         targets.flat_map(|e| e.consumed.iter().filter(|path| !e.files.contains_key(*path))).collect()
     }
 
-    fn load(&mut self, id: Id, depth: usize) -> Result<(), CreateError> {
+    fn load(&mut self, id: Id, depth: usize) -> Result<()> {
         if self.entries.contains_key(id) {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn fetch(&mut self, id: Id) -> Result<(), CreateError> {
+    fn fetch(&mut self, id: Id) -> Result<()> {
         if self.entries[id].source != Source::ToBeMade {
             return Ok(());
         }

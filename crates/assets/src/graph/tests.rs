@@ -5,9 +5,9 @@ use super::engine::Engine;
 use super::*;
 use crate::given::Given;
 use crate::store::{Files, Folder, Store};
-use crate::{CreateError, Options};
+use crate::{Options, Result};
 
-type Read = fn(&Parents) -> Result<(), CreateError>;
+type Read = fn(&Parents) -> Result<()>;
 
 /// Makes an asset that reads something, beside all the others.
 fn make(needs: &[Id], read: Read) -> Result<(), String> {

@@ -6,7 +6,7 @@ use crate::config::baremetal::Host;
 use crate::identity::Identity;
 use crate::store::Files;
 use crate::yaml::to_yaml;
-use crate::{CreateError, machine_config, shape};
+use crate::{Result, machine_config, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn machines(
     identity: &Identity,
     pool: &str,
     pointer: &str,
-) -> Result<Files, CreateError> {
+) -> Result<Files> {
     let data =
         json!({ "disableTemplating": STANDARD.encode("true\n"), "userData": STANDARD.encode(pointer) });
     let user_data = user_data(config, pool);
@@ -77,7 +77,7 @@ struct Bare<'a> {
 }
 
 impl Bare<'_> {
-    fn objects(&self, hosts: &[Host]) -> Result<Vec<(String, Value)>, CreateError> {
+    fn objects(&self, hosts: &[Host]) -> Result<Vec<(String, Value)>> {
         let mut objects = Vec::new();
         if self.pool == "worker" {
             let replicas = self.config.workers;

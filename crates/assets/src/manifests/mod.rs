@@ -16,7 +16,7 @@ use crate::graph::{Asset, Found, Id, Parents};
 use crate::identity::Identity;
 use crate::store::{Files, one};
 use crate::yaml::to_yaml;
-use crate::{CreateError, Message, certificates, identity, install_config, shape};
+use crate::{Message, Result, certificates, identity, install_config, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ipnet::IpNet;
 use seedling_pki::CertKey;
@@ -56,11 +56,11 @@ struct Inputs<'a> {
     version: &'a str,
 }
 
-fn files(folder: &str, objects: Vec<(String, Value)>) -> Result<Files, CreateError> {
+fn files(folder: &str, objects: Vec<(String, Value)>) -> Result<Files> {
     objects.into_iter().map(|(name, object)| Ok((format!("{folder}/{name}"), to_yaml(&object)?))).collect()
 }
 
-fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files, CreateError> {
+fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files> {
     let config = made.config()?;
     if config.masters_schedulable() {
         say.push(Message::warning(
@@ -85,7 +85,7 @@ fn common(made: &Parents, say: &mut Vec<Message>) -> Result<Files, CreateError> 
     files("manifests", objects.map(|(name, object)| (name.to_string(), object)).collect())
 }
 
-fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
+fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>> {
     let (config, domain) = (i.config, &i.config.domain);
     let cluster = |kind: &str, spec: Value, status: Value| {
         json!({
@@ -93,89 +93,37 @@ fn objects(i: &Inputs) -> Result<Vec<(&'static str, Value)>, CreateError> {
         })
     };
     let mcs = "openshift-machine-config-operator";
-    Ok(vec![
+    let mut served = issued(i.machine_config_server)?;
+    served["auth.openshift.io/certificate-hostnames"] = hostnames(config).into();
+    let pull_secret = json!({ ".dockerconfigjson": STANDARD.encode(&config.merged.pull_secret) });
+    let scheduler = json!({
+        "mastersSchedulable": config.masters_schedulable(),
+        "policy": { "name": "" },
+        "profileCustomizations": { "dynamicResourceAllocation": "" },
+    });
+    #[rustfmt::skip] // A row is a line.
+    let objects = vec![
         ("cluster-config.yaml", cluster_config(config)?),
-        (
-            "cluster-dns-02-config.yml",
-            cluster(
-                "DNS",
-                json!({ "baseDomain": domain, "platform": { "aws": null, "type": "" } }),
-                json!({}),
-            ),
-        ),
+        ("cluster-dns-02-config.yml", cluster("DNS", json!({ "baseDomain": domain, "platform": { "aws": null, "type": "" } }), json!({}))),
         ("cluster-infrastructure-02-config.yml", infrastructure::infrastructure(config, i.identity)),
-        (
-            "cluster-ingress-02-config.yml",
-            cluster(
-                "Ingress",
-                json!({ "domain": domain.apps(), "loadBalancer": { "platform": { "type": "" } } }),
-                json!({ "defaultPlacement": default_placement(config) }),
-            ),
-        ),
+        ("cluster-ingress-02-config.yml", cluster("Ingress", json!({ "domain": domain.apps(), "loadBalancer": { "platform": { "type": "" } } }),
+            json!({ "defaultPlacement": default_placement(config) }))),
         ("cluster-network-02-config.yml", cluster("Network", network(config), json!({}))),
         ("cluster-proxy-01-config.yaml", proxy(config)),
-        (
-            "cluster-scheduler-02-config.yml",
-            cluster(
-                "Scheduler",
-                json!({
-                    "mastersSchedulable": config.masters_schedulable(),
-                    "policy": { "name": "" },
-                    "profileCustomizations": { "dynamicResourceAllocation": "" },
-                }),
-                json!({}),
-            ),
-        ),
+        ("cluster-scheduler-02-config.yml", cluster("Scheduler", scheduler, json!({}))),
         ("cvo-overrides.yaml", cluster_version(i)),
-        (
-            "kube-cloud-config.yaml",
-            secret("kube-system", "kube-cloud-cfg", "Opaque", json!({ "config": "" })),
-        ),
-        (
-            "kube-system-configmap-root-ca.yaml",
-            config_map("kube-system", "root-ca", json!({ "ca.crt": i.root_ca.cert })),
-        ),
-        (
-            "machine-config-server-ca-configmap.yaml",
-            annotated(
-                config_map(mcs, "machine-config-server-ca", json!({ "ca-bundle.crt": i.root_ca.cert })),
-                "ca-bundle",
-                "CA bundle that stores all valid CAs for the MachineConfigServer TLS certificate",
-                json!({}),
-            ),
-        ),
-        (
-            "machine-config-server-ca-secret.yaml",
-            annotated(
-                tls_secret(mcs, "machine-config-server-ca", i.root_ca),
-                "signer",
-                "CA used to sign the MachineConfigServer TLS certificate",
-                issued(i.root_ca)?,
-            ),
-        ),
-        (
-            "machine-config-server-tls-secret.yaml",
-            annotated(
-                tls_secret(mcs, "machine-config-server-tls", i.machine_config_server),
-                "target",
-                "Secret containing the MachineConfigServer TLS certificate and key",
-                with(
-                    issued(i.machine_config_server)?,
-                    "auth.openshift.io/certificate-hostnames",
-                    hostnames(config),
-                ),
-            ),
-        ),
-        (
-            "openshift-config-secret-pull-secret.yaml",
-            secret(
-                "openshift-config",
-                "pull-secret",
-                "kubernetes.io/dockerconfigjson",
-                json!({ ".dockerconfigjson": STANDARD.encode(&config.merged.pull_secret) }),
-            ),
-        ),
-    ])
+        ("kube-cloud-config.yaml", secret("kube-system", "kube-cloud-cfg", "Opaque", json!({ "config": "" }))),
+        ("kube-system-configmap-root-ca.yaml", config_map("kube-system", "root-ca", json!({ "ca.crt": i.root_ca.cert }))),
+        ("machine-config-server-ca-configmap.yaml", annotated(
+            config_map(mcs, "machine-config-server-ca", json!({ "ca-bundle.crt": i.root_ca.cert })),
+            "ca-bundle", "CA bundle that stores all valid CAs for the MachineConfigServer TLS certificate", json!({}))),
+        ("machine-config-server-ca-secret.yaml", annotated(tls_secret(mcs, "machine-config-server-ca", i.root_ca),
+            "signer", "CA used to sign the MachineConfigServer TLS certificate", issued(i.root_ca)?)),
+        ("machine-config-server-tls-secret.yaml", annotated(tls_secret(mcs, "machine-config-server-tls", i.machine_config_server),
+            "target", "Secret containing the MachineConfigServer TLS certificate and key", served)),
+        ("openshift-config-secret-pull-secret.yaml", secret("openshift-config", "pull-secret", "kubernetes.io/dockerconfigjson", pull_secret)),
+    ];
+    Ok(objects)
 }
 
 /// Objects that only some install-configs ask for.
@@ -340,7 +288,7 @@ fn hostnames(config: &InstallConfig) -> String {
 }
 
 /// The install-config for people to read, without what is secret in it.
-fn cluster_config(config: &InstallConfig) -> Result<Value, CreateError> {
+fn cluster_config(config: &InstallConfig) -> Result<Value> {
     let mut shown = config.merged.clone();
     shown.pull_secret.clear();
     for host in shown.platform.baremetal.iter_mut().flat_map(|b| b.hosts.iter_mut().flatten()) {
@@ -397,12 +345,7 @@ fn annotated(mut object: Value, kind: &str, description: &str, more: Value) -> V
     object
 }
 
-fn with(mut object: Value, key: &str, value: String) -> Value {
-    object[key] = value.into();
-    object
-}
-
-fn issued(pair: &CertKey) -> Result<Value, CreateError> {
+fn issued(pair: &CertKey) -> Result<Value> {
     let (from, until) = seedling_pki::validity(&pair.cert)?;
     let rfc3339 = |time: time::OffsetDateTime| time.format(&Rfc3339).unwrap_or_default();
     Ok(json!({

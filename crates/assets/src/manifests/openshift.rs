@@ -5,7 +5,7 @@ use crate::config::InstallConfig;
 use crate::graph::{Asset, Id};
 use crate::store::{Files, one};
 use crate::yaml::to_yaml;
-use crate::{CreateError, identity, install_config, roles, shape};
+use crate::{Result, identity, install_config, roles, shape};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) fn assets() -> [Asset; 2] {
     [all.loaded(|given, _| roles::manifests_of(given, None)), who.loaded(|given, _| given.file(INSTALL_FILE))]
 }
 
-fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files, CreateError> {
+fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files> {
     let mut objects = vec![
         ("99_feature-gate.yaml", feature_gate(config)),
         (
@@ -63,7 +63,7 @@ fn openshift(config: &InstallConfig, password_hash: &str) -> Result<Files, Creat
 }
 
 /// Who made this cluster.
-fn install(version: &str, invoker: &str) -> Result<Files, CreateError> {
+fn install(version: &str, invoker: &str) -> Result<Files> {
     let data = json!({ "invoker": invoker, "version": version });
     let object = config_map("openshift-config", "openshift-install-manifests", data);
     Ok(one(INSTALL_FILE, &to_yaml(&object)?))

@@ -3,8 +3,8 @@
 
 mod form;
 
-use crate::CreateError;
 use crate::store::{Files, Folder, Store};
+use crate::{CreateError, Result};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use std::path::Path;
 pub(crate) const FILE: &str = ".openshift_install_state.json";
 
 /// What the state file of an asset directory knows: files by asset.
-pub fn state_files(dir: &Path) -> Result<BTreeMap<String, Files>, CreateError> {
+pub fn state_files(dir: &Path) -> Result<BTreeMap<String, Files>> {
     read(&Store::open(dir, &Folder::new(dir))?)
 }
 
-pub(crate) fn read(store: &Store) -> Result<BTreeMap<String, Files>, CreateError> {
+pub(crate) fn read(store: &Store) -> Result<BTreeMap<String, Files>> {
     let Some(json) = store.read(FILE)? else { return Ok(BTreeMap::new()) };
     let path = store.path(FILE);
     let members: BTreeMap<String, Map<String, Value>> =
@@ -25,7 +25,7 @@ pub(crate) fn read(store: &Store) -> Result<BTreeMap<String, Files>, CreateError
     Ok(form::read(members))
 }
 
-pub(crate) fn to_json(state: &BTreeMap<String, Files>) -> Result<String, CreateError> {
+pub(crate) fn to_json(state: &BTreeMap<String, Files>) -> Result<String> {
     let mut json = Vec::new();
     let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     form::write(state).serialize(&mut serde_json::Serializer::with_formatter(&mut json, indent))?;

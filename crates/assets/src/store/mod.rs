@@ -7,7 +7,7 @@ mod disk;
 
 pub use disk::{Disk, Folder};
 
-use crate::CreateError;
+use crate::{CreateError, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -58,7 +58,7 @@ impl Change {
 
 impl<'a> Store<'a> {
     /// Carries out what a killed run had decided.
-    pub(crate) fn open(dir: &Path, disk: &'a dyn Disk) -> Result<Self, CreateError> {
+    pub(crate) fn open(dir: &Path, disk: &'a dyn Disk) -> Result<Self> {
         let store = Self { dir: dir.to_path_buf(), disk };
         if let Some(journal) = store.read(JOURNAL)? {
             store.apply(&serde_json::from_str(&journal)?)?;
@@ -70,12 +70,12 @@ impl<'a> Store<'a> {
         if path.is_empty() { self.dir.clone() } else { self.dir.join(path) }
     }
 
-    pub(crate) fn read(&self, path: &str) -> Result<Option<String>, CreateError> {
+    pub(crate) fn read(&self, path: &str) -> Result<Option<String>> {
         self.disk.read(path).map_err(|e| self.failed(path, e))
     }
 
     /// What a user or an earlier run left in `manifests/` or `openshift/`. Files with other suffixes are none of ours.
-    pub(crate) fn manifests(&self, folder: &str) -> Result<Files, CreateError> {
+    pub(crate) fn manifests(&self, folder: &str) -> Result<Files> {
         let mut found = Files::new();
         for name in self.disk.list(folder).map_err(|e| self.failed(folder, e))? {
             let path = format!("{folder}/{name}");
@@ -91,23 +91,23 @@ impl<'a> Store<'a> {
     }
 
     /// Pointer configs of machines.
-    pub(crate) fn nodes(&self) -> Result<Vec<String>, CreateError> {
+    pub(crate) fn nodes(&self) -> Result<Vec<String>> {
         let names = self.disk.list("nodes").map_err(|e| self.failed("nodes", e))?;
         Ok(names.iter().filter(|n| n.ends_with(".ign")).map(|n| format!("nodes/{n}")).collect())
     }
 
-    pub(crate) fn commit(&self, change: &Change) -> Result<(), CreateError> {
+    pub(crate) fn commit(&self, change: &Change) -> Result<()> {
         let journal = serde_json::to_string(change)?;
         self.replace(JOURNAL, &journal, SECRET)?;
         self.sync("")?;
         self.apply(change)
     }
 
-    pub(crate) fn log(&self, line: &str) -> Result<(), CreateError> {
+    pub(crate) fn log(&self, line: &str) -> Result<()> {
         self.disk.append(LOG, line, PUBLIC).map_err(|e| self.failed(LOG, e))
     }
 
-    fn apply(&self, change: &Change) -> Result<(), CreateError> {
+    fn apply(&self, change: &Change) -> Result<()> {
         let mut folders = BTreeSet::from([""]);
         for Write { path, mode, contents } in &change.writes {
             if self.read(path)?.as_ref() != Some(contents) {
@@ -125,13 +125,13 @@ impl<'a> Store<'a> {
         self.disk.remove(JOURNAL).map_err(|e| self.failed(JOURNAL, e))
     }
 
-    fn replace(&self, path: &str, contents: &str, mode: u32) -> Result<(), CreateError> {
+    fn replace(&self, path: &str, contents: &str, mode: u32) -> Result<()> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let temporary = format!("{}.{name}.new", &path[..path.len() - name.len()]);
         let write = self.disk.write(&temporary, contents, mode);
         write.and_then(|()| self.disk.rename(&temporary, path)).map_err(|e| self.failed(path, e))
     }
-    fn sync(&self, folder: &str) -> Result<(), CreateError> {
+    fn sync(&self, folder: &str) -> Result<()> {
         self.disk.sync(folder).map_err(|e| self.failed(folder, e))
     }
     fn failed(&self, path: &str, error: io::Error) -> CreateError {
@@ -155,7 +155,7 @@ fn is_secret(path: &str, contents: &str) -> bool {
 }
 
 /// A file of the user's, anywhere; `None` if there is none.
-pub(crate) fn read(path: &Path) -> Result<Option<String>, CreateError> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

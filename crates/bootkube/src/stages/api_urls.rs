@@ -24,8 +24,8 @@ async fn is_ready(host: String) -> Result<()> {
     Ok(())
 }
 
-macro_rules! stage {
-    ($module:ident, $name:literal, $done:literal, $check:ident, $host:ident, $why:literal, $sentence:literal) => {
+macro_rules! stages {
+    ($($module:ident: $name:literal, $done:literal, $check:ident($host:ident), $why:literal, $sentence:literal;)+) => {$(
         pub(crate) mod $module {
             use super::*;
             use seedling_steps::Stage;
@@ -47,42 +47,15 @@ macro_rules! stage {
                 super::$check(c.config.domain.$host()).await
             }
         }
-    };
+    )+};
 }
 
-stage!(
-    resolve_api_url,
-    "resolve-api-url",
-    "api-dns-resolved",
-    resolves,
-    api,
-    "people reach the cluster by this name",
-    "api resolves"
-);
-stage!(
-    resolve_api_int_url,
-    "resolve-api-int-url",
-    "api-int-dns-resolved",
-    resolves,
-    api_int,
-    "masters fetch their configuration and reach the API by this name",
-    "api-int resolves"
-);
-stage!(
-    check_api_url,
-    "check-api-url",
-    "api-dns-check",
-    is_ready,
-    api,
-    "the load balancer must now lead to the masters",
-    "GET https://api:6443/readyz is 200"
-);
-stage!(
-    check_api_int_url,
-    "check-api-int-url",
-    "api-int-dns-check",
-    is_ready,
-    api_int,
-    "the load balancer must now lead to the masters",
-    "GET https://api-int:6443/readyz is 200"
-);
+stages! {
+    resolve_api_url: "resolve-api-url", "api-dns-resolved", resolves(api), "people reach the cluster by this name", "api resolves";
+    resolve_api_int_url: "resolve-api-int-url", "api-int-dns-resolved", resolves(api_int),
+        "masters fetch their configuration and reach the API by this name", "api-int resolves";
+    check_api_url: "check-api-url", "api-dns-check", is_ready(api),
+        "the load balancer must now lead to the masters", "GET https://api:6443/readyz is 200";
+    check_api_int_url: "check-api-int-url", "api-int-dns-check", is_ready(api_int),
+        "the load balancer must now lead to the masters", "GET https://api-int:6443/readyz is 200";
+}

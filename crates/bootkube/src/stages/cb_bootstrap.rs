@@ -78,10 +78,10 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
         }
         quorum::close(c)?;
         event(&client, "bootstrap-success", "Required control plane pods have been created").await?;
-        // From here on a restart goes on with the teardown: starting again what was handed over would be a second owner.
+        // From here on a restart continues with the teardown: to start again what was handed over would add a second owner.
         journal.end(HANDED_OVER)?;
     }
-    teardown::run(c).await?;
+    teardown::tear_down(c).await?;
     Ok(Outcome::Done)
 }
 
@@ -101,7 +101,7 @@ fn is_handed_over(c: &Context) -> Result<bool> {
 fn start_control_plane(c: &Context) -> Result<()> {
     println!("Starting temporary bootstrap control plane...");
     let secrets = c.path(paths::BOOTSTRAP_SECRETS);
-    // Left over from a killed run: the same pod, and it goes on running.
+    // The same pod, left over from a killed run, keeps running.
     let copy = |from: PathBuf, to: PathBuf| {
         let contents = std::fs::read(&from).map_err(cannot("read", &from))?;
         write_atomic_if_changed(&to, contents, 0o600).map_err(cannot("write", &to))

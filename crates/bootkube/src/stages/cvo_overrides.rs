@@ -4,7 +4,7 @@ use crate::error::{ensure, in_file};
 use crate::{Context, Error, Outcome, Result};
 use kube::api::{Api, Patch, PatchParams};
 use seedling_api::ClusterVersion;
-use seedling_steps::{Condition, Probe, Stage, wait_for};
+use seedling_steps::{Condition, Stage, wait_for};
 use seedling_types::ports;
 use serde_json::Value;
 use std::time::Duration;
@@ -34,10 +34,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     let condition = condition(c, "ClusterVersion version to take the original overrides");
     wait_for(&condition, Duration::from_millis(500), async || {
         let api: Api<ClusterVersion> = Api::all(client.clone());
-        match api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Ok(_) => Probe::Met(()),
-            Err(e) => Probe::Unmet(e.to_string()),
-        }
+        api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await.into()
     })
     .await?;
     Ok(Outcome::Done)
@@ -48,10 +45,7 @@ pub(crate) async fn check(c: &Context) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let condition = condition(c, "an answer about ClusterVersion version");
     let version = wait_for(&condition, Duration::from_millis(500), async || {
-        match seedling_cluster::get::<ClusterVersion>(&client, None, "version").await {
-            Ok(version) => Probe::Met(version),
-            Err(e) => Probe::Unmet(e.to_string()),
-        }
+        seedling_cluster::get::<ClusterVersion>(&client, None, "version").await.into()
     });
     let version = version.await?.ok_or_else(|| Error::Seen("there is no ClusterVersion version".into()))?;
     let has = version.spec.and_then(|spec| spec.overrides).map_or(0, |overrides| overrides.len());

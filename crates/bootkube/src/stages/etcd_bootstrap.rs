@@ -98,7 +98,7 @@ struct Certificates {
 }
 
 impl Certificates {
-    /// A run that was killed half-way goes on with the signer it already gave away.
+    /// After a killed run, the signer that may already be in use is kept.
     fn load_or_make(c: &Context) -> Result<Self> {
         let now = OffsetDateTime::now_utc();
         const STATE: &str = "tls/etcd-signer.json";

@@ -20,7 +20,7 @@ pub(crate) mod wait_for_etcd;
 use crate::error::{cannot, ensure, in_file};
 use crate::{Context, Error, Result};
 use seedling_pki::{CertKey, trust};
-use seedling_steps::{Stage, fits};
+use seedling_steps::{Stage, matches_pattern};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
@@ -36,7 +36,7 @@ fn written(c: &Context, stage: &Stage) -> Result<()> {
             continue;
         }
         let mut names = names(path.parent().unwrap_or(&path))?.into_iter();
-        ensure!(names.any(|found| fits(&name, &found)), "there is no {declared}");
+        ensure!(names.any(|found| matches_pattern(&name, &found)), "there is no {declared}");
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ fn tls_secret(owned: &trust::Owned, pair: &CertKey) -> Value {
     secret(owned.namespace, owned.secret, "kubernetes.io/tls", &data)
 }
 
-/// The signers that an operator goes on with, as Secrets of its namespace.
+/// The signers that an operator takes over, as Secrets of its namespace.
 fn signer_secrets(c: &Context, namespace: &str, prefix: &str) -> Result<()> {
     for signer in trust::signers().filter(|signer| signer.owned.namespace == namespace) {
         let cert = c.read(&format!("tls/{}.crt", signer.file))?;

@@ -1,7 +1,7 @@
 //! Stages of upstream whose component this payload does not have: their records say so.
 
 macro_rules! not_in_payload {
-    ($module:ident, $name:literal, $component:literal, $why:literal) => {
+    ($($module:ident: $name:literal, $component:literal, $why:literal;)+) => {$(
         pub(crate) mod $module {
             use crate::error::ensure;
             use crate::{Context, Outcome, Result};
@@ -26,30 +26,15 @@ macro_rules! not_in_payload {
                 Ok(())
             }
         }
-    };
+    )+};
 }
 
-not_in_payload!(
-    auth_api_bootstrap,
-    "auth-api-bootstrap",
-    "cluster-authentication-operator",
-    "role binding restrictions belong to the authentication operator"
-);
-not_in_payload!(
-    ingress_operator_bootstrap,
-    "ingress-operator-bootstrap",
-    "cluster-ingress-operator",
-    "the router's kinds must exist before its first object"
-);
-not_in_payload!(
-    node_tuning_bootstrap,
-    "node-tuning-bootstrap",
-    "cluster-node-tuning-operator",
-    "performance profiles become machine configs before masters fetch theirs"
-);
-not_in_payload!(
-    cco_bootstrap,
-    "cco-bootstrap",
-    "cloud-credential-operator",
-    "cloud credentials are made for the operators that ask for them"
-);
+not_in_payload! {
+    auth_api_bootstrap: "auth-api-bootstrap", "cluster-authentication-operator",
+        "role binding restrictions belong to the authentication operator";
+    ingress_operator_bootstrap: "ingress-operator-bootstrap", "cluster-ingress-operator",
+        "the router's kinds must exist before its first object";
+    node_tuning_bootstrap: "node-tuning-bootstrap", "cluster-node-tuning-operator",
+        "performance profiles become machine configs before masters fetch theirs";
+    cco_bootstrap: "cco-bootstrap", "cloud-credential-operator", "cloud credentials are made for the operators that ask for them";
+}

@@ -7,7 +7,7 @@ use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_components::etcd::BOOTSTRAP_RESOURCES;
 use seedling_steps::{Condition, Probe, Stage, wait_for};
-use seedling_types::{paths, ports};
+use seedling_types::paths;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -28,7 +28,6 @@ pub(crate) const STAGE: Stage = Stage {
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Waiting for etcd cluster...");
     let tls = c.etcd_tls()?;
-    let endpoints = [format!("https://localhost:{}", ports::ETCD_CLIENT)];
     let condition = Condition::new(
         "etcd on localhost:2379 to have a leader",
         Duration::from_secs(600),
@@ -38,7 +37,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     let founded = c.pins().is_founded()?;
     let mut patience = Patience { since: Instant::now(), lasts: FOUNDS_WITHIN };
     let has_leader = wait_for(&condition, Duration::from_millis(100), async || {
-        let seen = match timeout(ANSWERS_WITHIN, leader(&endpoints, &tls)).await {
+        let seen = match timeout(ANSWERS_WITHIN, leader(&tls)).await {
             Ok(Ok(Some(cluster))) => return Probe::Met(cluster),
             Ok(Ok(None)) => "no leader".into(),
             Ok(Err(e)) => e.to_string(),
@@ -60,7 +59,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
         met = has_leader => met?,
         never = restores => never,
     };
-    // It leads, perhaps because it went on alone: whoever sees that first, it is written down.
+    // It leads, perhaps because it continued alone: record that, whoever saw it first.
     quorum::close(c)?;
     c.pins().settle_founded(cluster)?;
     // It matters when etcd starts without data.
@@ -78,8 +77,8 @@ pub(crate) async fn check(c: &Context) -> Result<()> {
 }
 
 /// The cluster's number, if it has one.
-async fn leader(endpoints: &[String], tls: &EtcdTls) -> Result<Option<u64>, ClusterError> {
-    let status = Etcd::connect(endpoints, tls).await?.status().await?;
+async fn leader(tls: &EtcdTls) -> Result<Option<u64>, ClusterError> {
+    let status = Etcd::connect_here(tls).await?.status().await?;
     Ok((status.leader != 0).then_some(status.cluster))
 }
 
@@ -99,7 +98,7 @@ impl Patience {
     }
 }
 
-/// An etcd that was killed after it made its log and before it wrote its member list into it starts for ever with neither
+/// An etcd that was killed after it made its log and before it wrote its member list into it keeps starting with neither
 /// members nor a leader. Such data was never founded, and no API server has been started on it; it is kept all the same.
 async fn move_half_made_data_aside(c: &Context) -> String {
     match seedling_steps::move_aside(&c.path(paths::ETCD_DATA).join("member")) {

@@ -87,7 +87,7 @@ async fn check(args: CheckArgs) -> Result<ExitCode> {
         }
         Format::Table => table(&found, now)?,
     };
-    // Who reads only the beginning has what he wants.
+    // A reader may close the pipe early.
     let _ = std::io::stdout().write_all(text.as_bytes());
     let expired = found.iter().any(|listed| listed.certificate.not_after <= now);
     Ok(if expired { ExitCode::FAILURE } else { ExitCode::SUCCESS })

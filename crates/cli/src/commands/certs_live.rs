@@ -1,7 +1,7 @@
 //! `seedling certs list` and `certs renew`: the certificates of a running cluster, who renews them, and renewing them now.
 
 use super::csr::Cluster;
-use super::lab::{Format, Output};
+use super::lab::Output;
 use anyhow::{Result, bail};
 use clap::Args;
 use kube::Client;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A revision that rolls over three slow masters tells of each.
+/// A revision that rolls over three slow masters shows progress on each.
 const NO_PROGRESS: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(500);
 
@@ -47,13 +47,8 @@ pub(super) async fn list_all(args: &ListArgs) -> Result<()> {
     let policy = policy(&client).await?;
     let mut kept = owners::list(&client).await?;
     kept.sort_by_key(|k| (k.life.ends, k.owned.namespace, k.owned.secret));
-    match args.output.output {
-        Format::Json => {
-            let all: Vec<_> = kept.iter().map(|k| as_json(k, &policy)).collect();
-            println!("{}", serde_json::to_string_pretty(&all)?);
-        }
-        Format::Table => print(&kept, &policy),
-    }
+    let all = kept.iter().map(|k| as_json(k, &policy)).collect();
+    args.output.print(&all, || print(&kept, &policy));
     Ok(())
 }
 
@@ -103,7 +98,7 @@ async fn policy(client: &Client) -> Result<Policy> {
     }
 }
 
-/// The operators do it: what was made before this moment is due. Asking again while it goes on asks for newer ones.
+/// The operators do it: what was made before this moment is due. Asking again before it is done asks for newer ones.
 pub(super) async fn renew(args: &RenewArgs) -> Result<()> {
     let client = args.cluster.connect().await?;
     policy(&client).await?;

@@ -21,9 +21,9 @@ pub(super) async fn run(args: &RecoverArgs) -> Result<()> {
     );
     let name = nix::unistd::gethostname()?.to_string_lossy().into_owned();
     let node = name.split('.').next().unwrap_or_default();
-    let whenever = seedling_cluster::connect_here(&kubeconfig, true).await?;
+    let lenient = seedling_cluster::connect_here(&kubeconfig, true).await?;
     let strict = seedling_cluster::connect_here(&kubeconfig, false).await?;
-    recover(whenever, strict, node, Path::new("/"), &|text| eprintln!("{text}")).await?;
+    recover(lenient, strict, node, Path::new("/"), &|text| eprintln!("{text}")).await?;
     println!(
         "the cluster is back; its operators do the rest: seedling certs list, kubectl get clusteroperators"
     );

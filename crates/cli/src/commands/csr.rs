@@ -1,6 +1,6 @@
 //! `seedling csr`: every certificate signing request, with its verdict and the reason.
 
-use super::lab::{Format, Output};
+use super::lab::Output;
 use anyhow::Result;
 use clap::Args;
 use seedling_lab::Labs;
@@ -54,10 +54,7 @@ pub(crate) async fn run(args: CsrArgs) -> Result<()> {
     let found = seedling_cluster::list(&client, None, "").await?;
     let mut requests: Vec<_> = found.iter().map(show).collect();
     requests.sort_by(|a, b| (&a.created, &a.name).cmp(&(&b.created, &b.name)));
-    match args.output.output {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&requests)?),
-        Format::Table => print(&requests),
-    }
+    args.output.print(&serde_json::to_value(&requests)?, || print(&requests));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `seedling etcd`: on a master of a grown cluster, as root.
 
-use super::lab::{Format, Output};
+use super::lab::Output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use seedling_node::etcd::restore::{self, Here};
@@ -52,19 +52,14 @@ pub(crate) async fn run(command: EtcdCommand) -> Result<()> {
 
 async fn backup(args: &BackupArgs) -> Result<()> {
     let (path, made) = restore::backup(&Here::read()?, &args.dir).await?;
-    match args.output.output {
-        Format::Json => {
-            let mut object = serde_json::to_value(&made)?;
-            object["path"] = json!(path);
-            // Larger than the numbers of JSON's readers.
-            object["cluster"] = json!(format!("{:x}", made.cluster));
-            object["givenUp"] = made.given_up.iter().map(|id| format!("{id:x}")).collect();
-            println!("{}", serde_json::to_string_pretty(&object)?);
-        }
-        Format::Table => {
-            println!("{}: revision {}, {} KiB", path.display(), made.revision, made.size.div_ceil(1024));
-        }
-    }
+    let mut object = serde_json::to_value(&made)?;
+    object["path"] = json!(path);
+    // Larger than the numbers of JSON's readers.
+    object["cluster"] = json!(format!("{:x}", made.cluster));
+    object["givenUp"] = made.given_up.iter().map(|id| format!("{id:x}")).collect();
+    args.output.print(&object, || {
+        println!("{}: revision {}, {} KiB", path.display(), made.revision, made.size.div_ceil(1024));
+    });
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `seedling lab journal` and `seedling node journal`: what was done on nodes, step by step.
 
-use super::lab::{Format, Name, Output};
+use super::lab::{Name, Output};
 use anyhow::{Result, ensure};
 use clap::Args;
 use seedling_lab::Labs;
@@ -36,26 +36,24 @@ pub(crate) fn of_lab(args: LabJournalArgs) -> Result<()> {
         Some(node) => vec![lab.machine(&node)?.name],
         None => lab.record.spec.inventory.hosts.iter().map(|h| h.name.clone()).collect(),
     };
-    show(nodes.into_iter().map(|node| (lab.journal(&node), node)).collect(), args.output.output)
+    show(nodes.into_iter().map(|node| (lab.journal(&node), node)).collect(), &args.output)
 }
 
 pub(crate) fn of_node(args: NodeJournalArgs) -> Result<()> {
     let lines = Journal::of(&args.root, "").read()?;
     let name = std::fs::read_to_string(args.root.join("etc/hostname")).unwrap_or_default();
     ensure!(!lines.is_empty(), "{} is empty", at(&args.root).display());
-    show(vec![(lines, name.trim().into())], args.output.output)
+    show(vec![(lines, name.trim().into())], &args.output)
 }
 
 fn at(root: &Path) -> PathBuf {
     root.join(paths::JOURNAL.trim_start_matches('/'))
 }
 
-fn show(journals: Vec<(Vec<Line>, String)>, format: Format) -> Result<()> {
+fn show(journals: Vec<(Vec<Line>, String)>, output: &Output) -> Result<()> {
     let journals: Vec<_> =
         journals.into_iter().map(|(lines, node)| NodeJournal { node, state: fold(&lines) }).collect();
-    match format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&journals)?),
-        Format::Table => print!("{}", table(&journals, seedling_lab::probe::now())),
-    }
+    let text = || print!("{}", table(&journals, seedling_lab::probe::now()));
+    output.print(&serde_json::to_value(&journals)?, text);
     Ok(())
 }

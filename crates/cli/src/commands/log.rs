@@ -45,7 +45,7 @@ impl NoProgress {
     }
 }
 
-/// Ends the program at SIGINT or SIGTERM, wherever it is: what it had not finished the next run does, or starts anew.
+/// Ends the program at SIGINT or SIGTERM at any point: the next run continues or repeats what was not finished.
 pub(super) fn end_when_interrupted() {
     tokio::spawn(async {
         interrupted().await;

@@ -1,3 +1,5 @@
+//! One thin file a command: parse, call, print.
+
 mod ask;
 pub(crate) mod certs;
 mod certs_live;
@@ -29,3 +31,13 @@ pub(crate) mod timeline;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod wait_for;
+
+impl lab::Output {
+    /// For programs as JSON, else for people.
+    fn print(&self, value: &serde_json::Value, table: impl FnOnce()) {
+        match self.output {
+            lab::Format::Json => println!("{value:#}"),
+            lab::Format::Table => table(),
+        }
+    }
+}

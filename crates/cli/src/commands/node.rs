@@ -125,13 +125,15 @@ pub(crate) async fn run(command: NodeCommand) -> Result<()> {
     let minutes = std::env::var(seedling_steps::NO_PROGRESS_VARIABLE).ok().and_then(|m| m.parse().ok());
     minutes.into_iter().for_each(seedling_steps::configure_no_progress);
     match command {
-        NodeCommand::Bootkube { accept_loss: None } => Ok(seedling_bootkube::run(Path::new(ROOT)).await?),
+        NodeCommand::Bootkube { accept_loss: None } => {
+            Ok(seedling_bootkube::run_stages(Path::new(ROOT)).await?)
+        }
         NodeCommand::Bootkube { accept_loss: Some(shown) } => {
             Ok(seedling_bootkube::accept_loss(Path::new(ROOT), &shown)?)
         }
         NodeCommand::ReleaseImage => Ok(seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await?),
         NodeCommand::ReportProgress => Ok(seedling_bootkube::report_progress(Path::new(ROOT)).await?),
-        NodeCommand::ApproveCsr => Ok(approve_csr::run().await?),
+        NodeCommand::ApproveCsr => Ok(approve_csr::approve_until_bootstrapped().await?),
         NodeCommand::Installer(a) => {
             let client = seedling_cluster::connect(None).await?;
             let args = installer::InstallerArgs {
@@ -152,7 +154,7 @@ pub(crate) async fn run(command: NodeCommand) -> Result<()> {
         }
         NodeCommand::EtcdStart { command } => Ok(seedling_bootkube::start_etcd(Path::new(ROOT), &command)?),
         NodeCommand::EtcdWait { resources, command } => Ok(etcd::wait_for_voter(&resources, &command).await?),
-        NodeCommand::FirstBoot { helper } => Ok(first_boot::run(&helper).await?),
+        NodeCommand::FirstBoot { helper } => Ok(first_boot::check_disk_and_clock(&helper).await?),
         NodeCommand::KubeletJoin { node } => Ok(kubelet_join::join(Path::new(ROOT), &node).await?),
         NodeCommand::KubeletRecover => Ok(recover::node::ask(Path::new(ROOT)).await.map(drop)?),
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {

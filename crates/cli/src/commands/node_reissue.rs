@@ -1,4 +1,4 @@
-//! `seedling node reissue`: a machine that was installed anew needs a new token, and its new key a new certificate.
+//! `seedling node reissue`: a machine that was reinstalled needs a new token, and its new key a new certificate.
 
 use super::csr::Cluster;
 use anyhow::{Context, Result};

@@ -24,7 +24,7 @@ fn names() -> PossibleValuesParser {
 
 pub(crate) async fn run(args: OperatorArgs) -> Result<()> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == args.name) else {
-        return Ok(seedling_node::network_check::run().await?);
+        return Ok(seedling_node::network_check::check_and_report().await?);
     };
     Ok(operator.lead_and_run(seedling_cluster::connect(args.kubeconfig.as_deref()).await?).await?)
 }

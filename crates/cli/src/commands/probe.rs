@@ -1,6 +1,6 @@
 //! `seedling probe`: a client that forgives nothing, beside a bring-up or a running cluster.
 
-use super::lab::{Format, Name, Output};
+use super::lab::{Name, Output};
 use anyhow::Result;
 use clap::Args;
 use seedling_lab::probe::{ProbeError, RATE, Report, beside, install_complete};
@@ -66,10 +66,7 @@ pub(crate) async fn run(args: ProbeArgs) -> Result<ExitCode> {
     let (ended, log) = beside(&kubeconfig, args.rate, until).await;
     ended?;
     let report = log?.report(lab.as_ref())?;
-    match args.output.output {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-        Format::Table => print(&report),
-    }
+    args.output.print(&serde_json::to_value(&report)?, || print(&report));
     Ok(if report.kept_everything() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

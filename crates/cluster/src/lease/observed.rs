@@ -19,7 +19,7 @@ pub(super) struct Observed {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It names us: nobody else can have been given it meanwhile.
+    /// It names us: nobody else can have acquired it in between.
     Mine,
     /// Nobody holds it, or its holder has stood still for as long as it asked for.
     Free,
@@ -27,7 +27,7 @@ pub(super) enum Verdict {
 }
 
 impl Observed {
-    /// `now`: when the answer was there. The record is older, so whoever wrote it is waited for rather too long.
+    /// `now`: when the answer was there. The record is older, so its holder is given rather too much time.
     pub(super) fn note(seen: Option<Self>, spec: LeaseSpec, now: Instant) -> Self {
         match seen {
             Some(seen) if seen.spec == spec => seen,

@@ -1,8 +1,8 @@
-//! What an API server writes down, and what it answers to whoever has no credentials. The same on the bootstrap node and on masters.
+//! What an API server audits, and what it answers to clients without credentials. The same on the bootstrap node and on masters.
 
 use serde_json::{Value, json};
 
-/// Reads of ordinary objects are most of the traffic and tell nothing; everything that changes something, and everything that hands out a
+/// Reads of ordinary objects are most of the traffic and show nothing; everything that changes something, and everything that hands out a
 /// credential, is written down without its contents.
 pub(super) fn audit_policy() -> Value {
     json!({
@@ -21,7 +21,7 @@ pub(super) fn audit_policy() -> Value {
                 {"group": "certificates.k8s.io"},
             ]},
             {"level": "None", "verbs": ["get", "list", "watch"]},
-            // A node tells how it is several times a minute.
+            // A node reports its status several times a minute.
             {"level": "None", "userGroups": ["system:nodes"], "resources": [
                 {"group": "", "resources": ["nodes/status", "pods/status"]},
             ]},

@@ -33,7 +33,7 @@ pub struct Keys {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum KeyStep {
     Keep,
     MakeNext,
     WriteWithNext,
@@ -47,20 +47,20 @@ impl Keys {
     }
 
     /// `running`: what the API servers of all masters go by; `due`: the key is old enough, or somebody asked.
-    pub fn step(&self, running: &[Vec<u32>], due: bool) -> Step {
+    pub fn step(&self, running: &[Vec<u32>], due: bool) -> KeyStep {
         let everywhere = |want: &dyn Fn(&[u32]) -> bool| running.iter().all(|names| want(names));
         match &self.reads {
-            None if due => Step::MakeNext,
+            None if due => KeyStep::MakeNext,
             Some(next) if next.name > self.writes.name && everywhere(&|names| names.contains(&next.name)) => {
-                Step::WriteWithNext
+                KeyStep::WriteWithNext
             }
             Some(last)
                 if last.name < self.writes.name
                     && everywhere(&|names| names.first() == Some(&self.writes.name)) =>
             {
-                Step::ForgetLast
+                KeyStep::ForgetLast
             }
-            _ => Step::Keep,
+            _ => KeyStep::Keep,
         }
     }
 
@@ -112,20 +112,20 @@ mod tests {
     fn one_key_follows_another() {
         let one = Keys::first("a".into(), 0);
         assert_eq!(of(&one), [1]);
-        assert_eq!(one.step(&vec![vec![1]; 3], false), Step::Keep);
-        assert_eq!(one.step(&vec![vec![1]; 3], true), Step::MakeNext);
+        assert_eq!(one.step(&vec![vec![1]; 3], false), KeyStep::Keep);
+        assert_eq!(one.step(&vec![vec![1]; 3], true), KeyStep::MakeNext);
         let two = one.with_next("b".into(), 9);
         assert_eq!(of(&two), [1, 2]);
-        assert_eq!(two.step(&[vec![1, 2], vec![1]], true), Step::Keep, "one master does not know it");
-        assert_eq!(two.step(&[vec![1, 2], vec![1, 2]], false), Step::WriteWithNext);
+        assert_eq!(two.step(&[vec![1, 2], vec![1]], true), KeyStep::Keep, "one master does not know it");
+        assert_eq!(two.step(&[vec![1, 2], vec![1, 2]], false), KeyStep::WriteWithNext);
         let writing = two.writing_with_next();
         assert_eq!(of(&writing), [2, 1]);
         assert_eq!(
             writing.step(&[vec![2, 1], vec![1, 2]], true),
-            Step::Keep,
+            KeyStep::Keep,
             "one master writes with the old one"
         );
-        assert_eq!(writing.step(&vec![vec![2, 1]; 2], true), Step::ForgetLast);
+        assert_eq!(writing.step(&vec![vec![2, 1]; 2], true), KeyStep::ForgetLast);
         assert_eq!(of(&writing.without_last()), [2]);
         assert!(names(&json!({})).is_empty());
     }
@@ -140,10 +140,10 @@ mod tests {
             for turn in turns {
                 match turn {
                     3 => keys = match keys.step(&running, true) {
-                        Step::Keep => keys,
-                        Step::MakeNext => keys.with_next("k".into(), 0),
-                        Step::WriteWithNext => keys.writing_with_next(),
-                        Step::ForgetLast => {
+                        KeyStep::Keep => keys,
+                        KeyStep::MakeNext => keys.with_next("k".into(), 0),
+                        KeyStep::WriteWithNext => keys.writing_with_next(),
+                        KeyStep::ForgetLast => {
                             // Through any master: all of them write with the same one.
                             data = BTreeSet::from([running[0][0]]);
                             keys.without_last()

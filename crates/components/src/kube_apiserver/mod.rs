@@ -27,74 +27,34 @@ pub struct Config {
     pub contents: fn() -> Value,
 }
 
+#[rustfmt::skip] // A row is a line.
 pub const CONFIGS: [Config; 2] = [
-    Config {
-        file: AUDIT_POLICY,
-        map: "kube-apiserver-audit-policies",
-        key: "policy.yaml",
-        contents: doors::audit_policy,
-    },
-    Config {
-        file: AUTHENTICATION,
-        map: "kube-apiserver-authentication",
-        key: "authentication.yaml",
-        contents: doors::authentication,
-    },
+    Config { file: AUDIT_POLICY, map: "kube-apiserver-audit-policies", key: "policy.yaml", contents: doors::audit_policy },
+    Config { file: AUTHENTICATION, map: "kube-apiserver-authentication", key: "authentication.yaml", contents: doors::authentication },
 ];
 const AUDIT_POLICY: &str = "kube-apiserver-audit-policy.yaml";
 const AUTHENTICATION: &str = "kube-apiserver-authentication.yaml";
 
+#[rustfmt::skip] // A row is a line.
 const FILES: &[FileRow] = &[
     ("audit-policy-file", AUDIT_POLICY, "configmaps/kube-apiserver-audit-policies/policy.yaml"),
     ("authentication-config", AUTHENTICATION, "configmaps/kube-apiserver-authentication/authentication.yaml"),
     ("client-ca-file", "client-ca-bundle.crt", "configmaps/client-ca/ca-bundle.crt"),
-    (
-        "encryption-provider-config",
-        encryption::ON_BOOTSTRAP,
-        "secrets/encryption-config/encryption-config.yaml",
-    ),
+    ("encryption-provider-config", encryption::ON_BOOTSTRAP, "secrets/encryption-config/encryption-config.yaml"),
     ("etcd-cafile", "etcd-ca-bundle.crt", "configmaps/etcd-serving-ca/ca-bundle.crt"),
     ("etcd-certfile", "etcd-client.crt", "secrets/etcd-client/tls.crt"),
     ("etcd-keyfile", "etcd-client.key", "secrets/etcd-client/tls.key"),
-    (
-        "kubelet-certificate-authority",
-        "kubelet-serving-ca-all.crt",
-        "configmaps/kubelet-serving-ca/ca-bundle.crt",
-    ),
+    ("kubelet-certificate-authority", "kubelet-serving-ca-all.crt", "configmaps/kubelet-serving-ca/ca-bundle.crt"),
     ("kubelet-client-certificate", "kube-apiserver-to-kubelet-client.crt", "secrets/kubelet-client/tls.crt"),
     ("kubelet-client-key", "kube-apiserver-to-kubelet-client.key", "secrets/kubelet-client/tls.key"),
     ("proxy-client-cert-file", "aggregator-client.crt", "secrets/aggregator-client/tls.crt"),
     ("proxy-client-key-file", "aggregator-client.key", "secrets/aggregator-client/tls.key"),
-    (
-        "requestheader-client-ca-file",
-        "aggregator-ca-bundle.crt",
-        "configmaps/aggregator-client-ca/ca-bundle.crt",
-    ),
-    (
-        "service-account-key-file",
-        "service-account.pub",
-        "configmaps/sa-token-signing-certs/service-account-001.pub",
-    ),
-    (
-        "service-account-key-file",
-        "bound-service-account-signing-key.pub",
-        "secrets/bound-service-account-signing-key/service-account.pub",
-    ),
-    (
-        "service-account-signing-key-file",
-        "bound-service-account-signing-key.key",
-        "secrets/bound-service-account-signing-key/service-account.key",
-    ),
-    (
-        "tls-cert-file",
-        "kube-apiserver-service-network-server.crt",
-        "secrets/service-network-serving-certkey/tls.crt",
-    ),
-    (
-        "tls-private-key-file",
-        "kube-apiserver-service-network-server.key",
-        "secrets/service-network-serving-certkey/tls.key",
-    ),
+    ("requestheader-client-ca-file", "aggregator-ca-bundle.crt", "configmaps/aggregator-client-ca/ca-bundle.crt"),
+    ("service-account-key-file", "service-account.pub", "configmaps/sa-token-signing-certs/service-account-001.pub"),
+    ("service-account-key-file", "bound-service-account-signing-key.pub", "secrets/bound-service-account-signing-key/service-account.pub"),
+    ("service-account-signing-key-file", "bound-service-account-signing-key.key", "secrets/bound-service-account-signing-key/service-account.key"),
+    ("tls-cert-file", "kube-apiserver-service-network-server.crt", "secrets/service-network-serving-certkey/tls.crt"),
+    ("tls-private-key-file", "kube-apiserver-service-network-server.key", "secrets/service-network-serving-certkey/tls.key"),
 ];
 
 /// Chosen by the name a client asks for.
@@ -143,7 +103,7 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
         ("service-account-jwks-uri", format!("{}/openid/v1/jwks", config.api_internal_url())),
         ("service-cluster-ip-range", config.service_network.to_string()),
         ("shutdown-delay-duration", format!("{}s", SHUTDOWN_DELAY.as_secs())),
-        // With it, an open connection gets one 429 at the end of the delay, an error for whoever does not retry. Without it,
+        // With it, an open connection gets one 429 at the end of the delay, an error for clients that do not retry. Without it,
         // idle connections are closed, requests end, and the load balancer has long sent new connections elsewhere.
         ("shutdown-send-retry-after", "false".into()),
         ("shutdown-watch-termination-grace-period", "1s".into()),

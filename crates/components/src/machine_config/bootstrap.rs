@@ -8,7 +8,7 @@ pub struct Inputs<'a> {
     pub node: NodeParams<'a>,
     /// root-ca.crt: signs the machine-config server's certificate.
     pub root_ca: &'a str,
-    /// kube-apiserver-complete-client-ca-bundle.crt: whom a kubelet trusts as its client.
+    /// kube-apiserver-complete-client-ca-bundle.crt: the clients that a kubelet trusts.
     pub kube_ca: &'a str,
     /// The installer's `99-*-ssh` and what users added; see `read_machine_configs`.
     pub extra: Vec<MachineConfig>,
@@ -69,7 +69,7 @@ fn namespace() -> Value {
     })
 }
 
-/// Whoever has the kubeconfig that the machine-config server hands out may ask for a node's first certificate.
+/// With the kubeconfig that the machine-config server hands out a machine may request a node's first certificate.
 fn joins() -> Value {
     binding(
         "system-bootstrap-node-bootstrapper",

@@ -8,7 +8,7 @@ pub const SERVER: &str = "machine-config-server";
 /// Of `paths::MCS_AUDIT_LOG`; on the node, where it outlives the pod.
 pub const AUDIT_DIR: &str = "/var/log/machine-config-server";
 
-/// `api_server` is `https://api-int.CD:6443`: what a joining kubelet is told.
+/// `api_server` is `https://api-int.CD:6443`: the address given to joining kubelets.
 pub fn server_daemon_set(image: &str, api_server: &str) -> Value {
     let labels = json!({"k8s-app": SERVER});
     let env_file = "/etc/kubernetes/apiserver-url.env";

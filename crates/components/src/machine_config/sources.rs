@@ -71,7 +71,7 @@ pub fn with_configuration(mut pool: Value, rendered: &str, sources: &[&MachineCo
     pool
 }
 
-/// `kube_ca` is whom a kubelet trusts as its client: the complete client CA bundle.
+/// `kube_ca`: the clients that a kubelet trusts, the complete client CA bundle.
 pub fn controller_config(node: &NodeParams, root_ca: &str, kube_ca: &str) -> Value {
     json!({
         "apiVersion": API_VERSION,

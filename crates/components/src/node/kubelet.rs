@@ -89,7 +89,7 @@ pub(super) fn unit(role: Role) -> String {
         Role::Bootstrap => (String::new(), " $$NODE_ARGS".into()),
         _ => (
             format!("{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
-            // No --bootstrap-kubeconfig: kubelet-join has asked. With one, a kubelet whose certificate has ended, and that has nothing
+            // No --bootstrap-kubeconfig: kubelet-join has asked. With one, a kubelet whose certificate has expired, and that has nothing
             // to ask with, would not start, and with it not the static pods that could give it another.
             format!(" \\\n  --kubeconfig={} --cert-dir={}", paths::KUBELET_KUBECONFIG, paths::KUBELET_PKI),
         ),

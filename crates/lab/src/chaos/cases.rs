@@ -6,69 +6,63 @@ use seedling_types::Inventory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Victim {
-    Bootkube,
-    Kubelet,
-    Etcd,
-    Apiserver,
-    Operator,
-    Node,
-    /// What machines boot from, and reach the API through.
-    Helper,
-    /// All machines and the helper.
-    Everything,
+/// An enum whose members have words, in reports and in the ids of cases.
+macro_rules! words {
+    ($name:ident { $($(#[$doc:meta])* $member:ident = $word:literal,)+ }) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $word)] $member,)+ }
+
+        impl $name {
+            pub const ALL: &[Self] = &[$(Self::$member),+];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$member => $word),+ }
+            }
+        }
+    };
 }
+
+words! { Victim {
+    Bootkube = "bootkube",
+    Kubelet = "kubelet",
+    Etcd = "etcd",
+    Apiserver = "apiserver",
+    Operator = "operator",
+    Node = "node",
+    /// What machines boot from, and reach the API through.
+    Helper = "helper",
+    /// All machines and the helper.
+    Everything = "everything",
+} }
 
 /// As the place of a case that strikes everything.
 pub const EVERYTHING: &str = "everything";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fault {
-    Kill,
-    Freeze,
-    CutNetwork,
-    FillDisk,
-    SlowDisk,
+words! { Fault {
+    Kill = "kill",
+    Freeze = "freeze",
+    CutNetwork = "cut-network",
+    FillDisk = "fill-disk",
+    SlowDisk = "slow-disk",
     /// Between a machine and another, or the helper: nothing gets through.
-    CutLink,
+    CutLink = "cut-link",
     /// A machine sends, and gets nothing.
-    Deaf,
+    Deaf = "deaf",
     /// A machine gets everything, and nothing that it sends arrives.
-    Mute,
+    Mute = "mute",
     /// A share of what is sent is lost, both ways.
-    Lossy,
+    Lossy = "lossy",
     /// No room for images and containers.
-    FillContainerd,
+    FillContainerd = "fill-containerd",
     /// No room for what pods say.
-    FillLogs,
+    FillLogs = "fill-logs",
     /// etcd's disk fails every sync.
-    FsyncErrors,
+    FsyncErrors = "fsync-errors",
     /// The machine's power goes while etcd's log is being synced: half of what was to be synced is there.
-    TornWal,
-}
+    TornWal = "torn-wal",
+} }
 
 impl Victim {
-    pub const ALL: [Victim; 8] = {
-        use Victim::*;
-        [Bootkube, Kubelet, Etcd, Apiserver, Operator, Node, Helper, Everything]
-    };
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Victim::Bootkube => "bootkube",
-            Victim::Kubelet => "kubelet",
-            Victim::Etcd => "etcd",
-            Victim::Apiserver => "apiserver",
-            Victim::Operator => "operator",
-            Victim::Node => "node",
-            Victim::Helper => HELPER,
-            Victim::Everything => EVERYTHING,
-        }
-    }
-
     /// Where it is, if there is only one of it, and on no machine.
     fn place(self) -> Option<&'static str> {
         match self {
@@ -108,58 +102,15 @@ impl Victim {
 
 /// Of bootkube's stages those at which a machine can be struck: a machine takes a tenth of a second to be switched off, and in
 /// that time a dozen of the others, which only write files, come and go. Between two of them it would be the same case.
+#[rustfmt::skip]
 const LONG_STAGES: [&str; 6] = [
-    "openshift-manifests",
-    "mco-bootstrap",
-    "wait-for-etcd",
-    "cb-bootstrap",
-    "wait-for-ceo",
-    "check-api-int-url",
+    "openshift-manifests", "mco-bootstrap", "wait-for-etcd", "cb-bootstrap", "wait-for-ceo", "check-api-int-url",
 ];
 
 fn can_be_aimed_at(victim: Victim, step: &Step) -> bool {
     match &step.when {
         When::Stage(stage) if victim.is_whole_machines() => LONG_STAGES.contains(&stage.as_str()),
         _ => true,
-    }
-}
-
-impl Fault {
-    pub const ALL: [Fault; 13] = {
-        use Fault::*;
-        [
-            Kill,
-            Freeze,
-            CutNetwork,
-            FillDisk,
-            SlowDisk,
-            CutLink,
-            Deaf,
-            Mute,
-            Lossy,
-            FillContainerd,
-            FillLogs,
-            FsyncErrors,
-            TornWal,
-        ]
-    };
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Fault::Kill => "kill",
-            Fault::Freeze => "freeze",
-            Fault::CutNetwork => "cut-network",
-            Fault::FillDisk => "fill-disk",
-            Fault::SlowDisk => "slow-disk",
-            Fault::CutLink => "cut-link",
-            Fault::Deaf => "deaf",
-            Fault::Mute => "mute",
-            Fault::Lossy => "lossy",
-            Fault::FillContainerd => "fill-containerd",
-            Fault::FillLogs => "fill-logs",
-            Fault::FsyncErrors => "fsync-errors",
-            Fault::TornWal => "torn-wal",
-        }
     }
 }
 
@@ -200,8 +151,8 @@ impl Case {
         };
         let (what, step) = id.split_once('@').ok_or_else(wrong)?;
         let [fault, victim, on] = what.split('.').collect::<Vec<_>>().try_into().map_err(|_| wrong())?;
-        let fault = Fault::ALL.into_iter().find(|f| f.as_str() == fault).ok_or_else(wrong)?;
-        let victim = Victim::ALL.into_iter().find(|v| v.as_str() == victim).ok_or_else(wrong)?;
+        let fault = *Fault::ALL.iter().find(|f| f.as_str() == fault).ok_or_else(wrong)?;
+        let victim = *Victim::ALL.iter().find(|v| v.as_str() == victim).ok_or_else(wrong)?;
         let (on, peer) = on.split_once('+').map_or((on, None), |(on, peer)| (on, Some(peer)));
         let there = match victim.place() {
             Some(place) => place == on,
@@ -301,14 +252,10 @@ const LASTING_IN_ONE_ROUND: usize = 6;
 const APART: usize = 3;
 
 /// These come and go within a second, which a process needs to be there again: a second strike on it would miss.
+#[rustfmt::skip]
 const LAST_SECOND: [&str; 7] = [
-    "cvo-overrides",
-    "stop-machine-config-server",
-    "wait-for-ceo",
-    "check-api-url",
-    "check-api-int-url",
-    "bootstrap-complete",
-    "member-removed",
+    "cvo-overrides", "stop-machine-config-server", "wait-for-ceo", "check-api-url", "check-api-int-url",
+    "bootstrap-complete", "member-removed",
 ];
 
 /// Cases of one fault that share a bring-up: one a step. What strikes a whole machine, or its disk, takes a while: such cases share only

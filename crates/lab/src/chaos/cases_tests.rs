@@ -47,11 +47,11 @@ fn every_step_of_a_victims_life_is_a_case() {
 
 #[test]
 fn a_seed_means_the_same_cases_again() {
-    let all = selection(&Victim::ALL, true);
+    let all = selection(Victim::ALL, true);
     assert_eq!(list(&all), list(&all));
     assert_ne!(list(&all), list(&Selection { seed: 8, ..all.clone() }));
     assert_eq!(list(&Selection { at_most: Some(5), ..all.clone() }).len(), 5);
-    let one = list(&selection(&Victim::ALL, false));
+    let one = list(&selection(Victim::ALL, false));
     assert_eq!(one.len(), 12, "a step for each of twelve victims");
     let ids: BTreeSet<_> = list(&all).iter().map(ToString::to_string).collect();
     assert_eq!(ids.len(), list(&all).len());
@@ -60,7 +60,7 @@ fn a_seed_means_the_same_cases_again() {
 #[test]
 fn an_id_names_its_case() {
     let inventory = crate::default_inventory(3);
-    for case in list(&selection(&Victim::ALL, true)) {
+    for case in list(&selection(Victim::ALL, true)) {
         assert_eq!(Case::parse(&case.to_string(), &steps(STAGES), &inventory), Ok(case));
     }
     for id in ["", "kill.etcd@cb-bootstrap", "kill.etcd.master-9@cb-bootstrap", "kill.etcd.master-0@x"] {
@@ -106,7 +106,7 @@ fn an_id_names_its_case() {
 
 #[test]
 fn a_machine_can_be_chosen() {
-    let on = Selection { on: Some("master-2".into()), ..selection(&Victim::ALL, true) };
+    let on = Selection { on: Some("master-2".into()), ..selection(Victim::ALL, true) };
     assert!(!list(&on).is_empty() && list(&on).iter().all(|c| c.on == "master-2"));
 }
 
@@ -140,7 +140,7 @@ fn the_helper_and_everything_are_struck_where_they_are() {
 #[test]
 fn what_lasts_shares_a_bring_up_only_with_steps_that_come_later() {
     let steps = steps(STAGES);
-    for fault in Fault::ALL {
+    for fault in Fault::ALL.iter().copied() {
         let victim =
             if crate::chaos::refusal(Victim::Node, fault).is_none() { Victim::Node } else { Victim::Etcd };
         let cases = list(&Selection { fault, ..selection(&[victim], true) });
@@ -162,7 +162,7 @@ fn what_lasts_shares_a_bring_up_only_with_steps_that_come_later() {
 
 #[test]
 fn process_kills_are_chained_without_machines() {
-    let all = list(&selection(&Victim::ALL, true));
+    let all = list(&selection(Victim::ALL, true));
     let rounds = rounds(&all, &steps(STAGES));
     assert_eq!(rounds.concat().len(), all.len());
     for round in rounds {

@@ -1,10 +1,10 @@
 //! Trouble on single links: what a machine sends to another is lost, all of it or a share, one way or both.
 //!
-//! Packets are dropped where they arrive, so that whoever sends notices nothing but silence; by a table of nftables of our own, in the
+//! Packets are dropped where they arrive, so that the sender notices nothing but silence; by a table of nftables of our own, in the
 //! network namespaces of the machines and the helper. A namespace that goes takes its table along.
 
 use super::Fault;
-use crate::{Lab, LabError, all};
+use crate::{Lab, LabError, Result, all};
 use futures::future::join_all;
 use seedling_machines::network::Network;
 use seedling_types::{Inventory, Role};
@@ -40,7 +40,7 @@ pub(super) fn is_of_links(fault: Fault) -> bool {
     matches!(fault, Fault::CutLink | Fault::Deaf | Fault::Mute | Fault::Lossy)
 }
 
-/// Whom a word means as the other end of a link of `on`; without a word, everybody.
+/// The other ends of a link of `on` that a word stands for; without a word, all of them.
 pub(super) fn peers(
     word: Option<&str>,
     on: &str,
@@ -92,19 +92,14 @@ pub fn rules(loss: &Loss) -> String {
 }
 
 /// Of a machine of this lab.
-fn party(lab: &Lab, on: &str) -> Result<Party, LabError> {
+fn party(lab: &Lab, on: &str) -> Result<Party> {
     lab.machine(on)?;
     let host = lab.record.spec.inventory.by_name(on);
     let address = host.map_or(lab.record.spec.helper, |host| host.address);
     Ok(Party { node: Some(on.into()), address })
 }
 
-pub(super) async fn break_links(
-    lab: &Lab,
-    fault: Fault,
-    on: &str,
-    peer: Option<&str>,
-) -> Result<(), LabError> {
+pub(super) async fn break_links(lab: &Lab, fault: Fault, on: &str, peer: Option<&str>) -> Result<()> {
     let spec = &lab.record.spec;
     let peers = peers(peer, on, &spec.inventory, spec.helper).map_err(LabError::Strike)?;
     let losses = plan(fault, &party(lab, on)?, &peers);
@@ -114,8 +109,8 @@ pub(super) async fn break_links(
     all(join_all(loaded).await).map(drop)
 }
 
-/// All links of a lab, whoever broke them.
-pub(super) async fn heal_links(lab: &Lab) -> Result<(), LabError> {
+/// Repairs all links of a lab.
+pub(super) async fn heal_links(lab: &Lab) -> Result<()> {
     let network = Network::of_lab(lab.name());
     let nodes = lab.record.spec.inventory.hosts.iter().map(|host| Some(host.name.as_str()));
     let healed = nodes.chain([None]).map(async |node| Ok(network.load_rules(node, HEALED).await?));

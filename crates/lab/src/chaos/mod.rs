@@ -28,7 +28,7 @@ pub use strike::{Killed, LASTS, refusal, strike};
 pub use tally::{Tally, missed_at_most};
 pub use verdict::{Seen, Verdict, judge};
 
-/// Small and the same on every machine and in every version: a seed must mean the same cases for ever (splitmix64).
+/// Small and the same on every machine and in every version: a seed must always mean the same cases (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 

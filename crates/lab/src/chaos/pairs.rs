@@ -1,7 +1,7 @@
 //! Two strikes on the restore of a lost majority: one brings it about, the other comes while it happens.
 //!
 //! Of two voters, bootstrap and the only master, the master is lost for longer than the cluster waits, and comes back while bootstrap
-//! goes on alone.
+//! continues alone.
 
 use super::{Case, Step};
 use seedling_types::Inventory;
@@ -17,7 +17,7 @@ const LOST: [&str; 3] = [
     "freeze.node.master-0@etcd-carried",
     "cut-link.node.master-0+bootstrap@etcd-carried",
 ];
-/// What comes on top, while bootstrap goes on alone.
+/// What comes on top, while bootstrap continues alone.
 const THEN: [&str; 5] = [
     "kill.bootkube.bootstrap@going-alone",
     "freeze.bootkube.bootstrap@going-alone",

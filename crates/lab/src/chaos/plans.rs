@@ -2,7 +2,7 @@
 
 use super::round::BringUp;
 use super::{Case, Fault, HELPER, MASTERS, Selection, Step, Victim, cases, pairs, refusal, rounds};
-use crate::{LabError, default_inventory};
+use crate::{LabError, Result, default_inventory};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Wish {
     }
 
     /// The bring-ups, in their order.
-    pub fn plans(&self, steps: &[Step]) -> Result<Vec<Plan>, LabError> {
+    pub fn plans(&self, steps: &[Step]) -> Result<Vec<Plan>> {
         let of_rounds =
             |cases: &[Case]| rounds(cases, steps).into_iter().map(|round| self.plan(round, false));
         if !self.whole {
@@ -51,7 +51,7 @@ impl Wish {
         let inventory = default_inventory(pairs::MASTERS);
         let pairs = pairs::pairs(steps, &inventory).map_err(LabError::Strike)?;
         let mut plans = Vec::new();
-        for fault in Fault::ALL {
+        for fault in Fault::ALL.iter().copied() {
             let selection = Selection { every_step: true, ..self.able(fault)? };
             plans.extend(of_rounds(&self.cases(&selection, steps)));
         }
@@ -65,7 +65,7 @@ impl Wish {
         Ok(plans)
     }
 
-    fn chosen(&self, steps: &[Step]) -> Result<Vec<Case>, LabError> {
+    fn chosen(&self, steps: &[Step]) -> Result<Vec<Case>> {
         let inventory = default_inventory(self.masters);
         let machines: Vec<_> =
             inventory.bootstrap().into_iter().chain(inventory.masters()).map(|m| m.name.as_str()).collect();
@@ -95,7 +95,7 @@ impl Wish {
     }
 
     /// Of those victims that can be struck so.
-    fn able(&self, fault: Fault) -> Result<Selection, LabError> {
+    fn able(&self, fault: Fault) -> Result<Selection> {
         let chosen = &self.selection.victims;
         let victims = if chosen.is_empty() { Victim::ALL.into() } else { chosen.clone() };
         let (able, unable): (Vec<_>, Vec<_>) =

@@ -2,7 +2,7 @@
 
 use super::round::{BringUp, Struck};
 use super::{Tally, Verdict};
-use crate::LabError;
+use crate::{LabError, Result};
 use seedling_observe::Report;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ pub(super) fn begin(path: &Path, command: &str, seed: u64) -> Report {
 }
 
 /// What is green in the report of an earlier run, and its seed. Of cases that were meant together, all are, or none.
-pub(super) fn green(path: &Path) -> Result<(Vec<BringUp>, Option<u64>), LabError> {
+pub(super) fn green(path: &Path) -> Result<(Vec<BringUp>, Option<u64>)> {
     let none = |e| LabError::Strike(format!("--resume goes on with a run that has a report: {e:#}"));
     let mut report = Report::read(path).map_err(none)?;
     let mut before: Vec<BringUp> = serde_json::from_value(report.results["bringUps"].take())?;

@@ -3,7 +3,7 @@
 use super::plans::Plan;
 use super::run::Place;
 use super::{Case, Fault, Killed, Progress, Seen, Step, Verdict, evidence, judge, strike};
-use crate::{Lab, LabError, at, members, probe};
+use crate::{Lab, Result, at, members, probe};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -84,7 +84,7 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    pub(super) async fn run(&self) -> Result<BringUp, LabError> {
+    pub(super) async fn strike_and_judge(&self) -> Result<BringUp> {
         let started = Instant::now();
         let log = self.beside(&format!("round-{}.log", self.number));
         let mut child = self.bring_up(&log)?;
@@ -140,7 +140,7 @@ impl Round<'_> {
     }
 
     /// As a user would, with a process of its own.
-    fn bring_up(&self, log: &Path) -> Result<Child, LabError> {
+    fn bring_up(&self, log: &Path) -> Result<Child> {
         let dir = &self.place.logs;
         at(dir, std::fs::create_dir_all(dir))?;
         let output = at(log, File::create(log))?;
@@ -160,10 +160,7 @@ impl Round<'_> {
     }
 
     /// Each strike as soon as its step is reached, beside the others.
-    async fn strike_until_end(
-        &self,
-        child: &mut Child,
-    ) -> Result<(Vec<Result<String, String>>, ExitStatus), LabError> {
+    async fn strike_until_end(&self, child: &mut Child) -> Result<(Vec<Result<String, String>>, ExitStatus)> {
         let progress = watch::Sender::new(None);
         let killed = Killed::default();
         let machines: BTreeMap<_, _> =

@@ -4,7 +4,7 @@ use super::plans::{Plan, Wish, without};
 use super::report::{begin, green, results, tally};
 use super::round::{BringUp, Round};
 use super::{Case, Step, missed_at_most};
-use crate::{LabError, Labs, probe};
+use crate::{LabError, Labs, Result, probe};
 use seedling_observe::Report;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ impl Run {
         resume: bool,
         steps: Vec<Step>,
         place: Place,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self> {
         let (before, seed_before) = match resume {
             true => green(&place.report)?,
             false => (Vec::new(), None),
@@ -57,13 +57,13 @@ impl Run {
         self.plans.iter().flat_map(|plan| &plan.cases)
     }
 
-    /// The report, and why the run is no success. `told` hears of each case.
+    /// The report, and why the run is no success. `told` is called for each case.
     pub async fn carry_out(
         self,
         allowed_to_miss: Option<usize>,
         told: &dyn Fn(&str),
         interrupted: impl AsyncFn(),
-    ) -> Result<(Report, Option<String>), LabError> {
+    ) -> Result<(Report, Option<String>)> {
         let Self { seed, plans, steps, place, before, planned } = self;
         let name = &place.name;
         if place.labs.open(name).is_ok() {
@@ -79,7 +79,7 @@ impl Run {
             let round =
                 Round { place: &place, steps: &steps, number, plan, revision: &report.revision, told };
             let ended = tokio::select! {
-                ended = round.run() => ended,
+                ended = round.strike_and_judge() => ended,
                 () = interrupted() => Err(LabError::Strike("interrupted".into())),
             };
             crate::down(&place.labs, name, &|_| ()).await?;

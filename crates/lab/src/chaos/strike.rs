@@ -3,7 +3,7 @@
 use super::links::{break_links, heal_links, is_of_links};
 use super::{Case, Fault, Victim};
 use crate::power::{self, Circuit};
-use crate::{Lab, LabError, Labs, Options};
+use crate::{Lab, LabError, Labs, Options, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_machines::bad_disk::Trouble;
@@ -53,13 +53,7 @@ pub type Killed = Mutex<BTreeSet<i32>>;
 
 /// Says what was done, and what the bring-up was at. When it returns, what was frozen runs again, what was off is on, and links are whole;
 /// also when it could be done only in part.
-pub async fn strike(
-    labs: &Labs,
-    lab: &Lab,
-    case: &Case,
-    lasts: Duration,
-    killed: &Killed,
-) -> Result<String, LabError> {
+pub async fn strike(labs: &Labs, lab: &Lab, case: &Case, lasts: Duration, killed: &Killed) -> Result<String> {
     let on = &case.on;
     let machine = || lab.machine(on);
     match (case.victim, case.fault) {
@@ -149,7 +143,7 @@ pub async fn strike(
     }
 }
 
-async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String, LabError> {
+async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String> {
     let filled = machine.fill_disk(disk, true).await;
     for_a_while(&filled, lasts).await;
     machine.fill_disk(disk, false).await?;
@@ -157,7 +151,7 @@ async fn fill(machine: &Machine, disk: Disk, lasts: Duration) -> Result<String, 
     Ok(format!("{} on {} was full for {lasts:?}", disk.path(), machine.name))
 }
 
-/// What a chaos that was killed may have left. What is off has nothing that could be healed, or is made anew when it boots.
+/// Undoes what a killed chaos run may have left. What is off needs nothing: it is made again when it boots.
 pub(crate) async fn heal(lab: &Lab) {
     let _ = heal_links(lab).await;
     for machine in lab.machines() {
@@ -175,16 +169,11 @@ async fn for_a_while<T, E>(done: &Result<T, E>, lasts: Duration) {
     }
 }
 
-async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i32>, LabError> {
+async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
     found("the helper to run", killed, to_kill, || lab.helper_pids()).await
 }
 
-async fn find(
-    machine: &Machine,
-    victim: Victim,
-    killed: &Killed,
-    to_kill: bool,
-) -> Result<Vec<i32>, LabError> {
+async fn find(machine: &Machine, victim: Victim, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
     let what = format!("{} to run on {}", victim.as_str(), machine.name);
     found(&what, killed, to_kill, || {
         let running = machine.processes().into_iter().filter(|(_, args)| is(victim, args));
@@ -198,7 +187,7 @@ async fn found(
     killed: &Killed,
     to_kill: bool,
     running: impl Fn() -> Vec<i32>,
-) -> Result<Vec<i32>, LabError> {
+) -> Result<Vec<i32>> {
     let condition = Condition::new(what, APPEARS_WITHIN, "it may not live at this step");
     let found = wait_for(&condition, Duration::from_millis(20), async || {
         let mut killed = killed.lock().unwrap_or_else(|e| e.into_inner());
@@ -211,7 +200,7 @@ async fn found(
     Ok(found.await?)
 }
 
-/// The machine's own process, told by its arguments.
+/// The machine's own process, recognised by its arguments.
 fn is(victim: Victim, args: &[String]) -> bool {
     let Some(program) = args.first().and_then(|a| Path::new(a).file_name()?.to_str()) else { return false };
     let command = args.get(1).map(String::as_str);
@@ -227,7 +216,7 @@ fn is(victim: Victim, args: &[String]) -> bool {
 
 fn signal(pids: &[i32], signal: Signal) {
     for pid in pids {
-        // One that has ended by itself meanwhile is no loss.
+        // One may have ended by itself.
         let _ = kill(Pid::from_raw(*pid), signal);
     }
 }

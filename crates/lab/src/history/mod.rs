@@ -16,7 +16,7 @@ pub use search::{Found, STEPS, linearizable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Each write has one of its own, so that a value tells who wrote it. An object's resourceVersion changes with its value and only
+/// Each write has one of its own, so that a value identifies who wrote it. An object's resourceVersion changes with its value and only
 /// then: to compare one is to compare the other.
 pub type Value = u32;
 

@@ -13,7 +13,7 @@ pub enum Found {
     Order,
     /// There is none.
     None,
-    /// Neither was found in so many steps.
+    /// Neither was found within the limit of steps.
     TooLarge,
 }
 

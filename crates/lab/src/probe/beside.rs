@@ -1,7 +1,7 @@
 //! The prober at work beside something else, and what it leaves in a lab's directory.
 
-use super::{Log, Options, ProbeError, Report, Stages, judge, run};
-use crate::{Lab, LabError, at};
+use super::{Log, Options, ProbeError, Report, Stages, judge, probe};
+use crate::{Lab, Result, at};
 use seedling_machines::Progress;
 use seedling_observe::{Milestone, News};
 use seedling_steps::{Condition, write_atomic};
@@ -27,7 +27,7 @@ pub async fn beside<T>(
         stop.send_replace(true);
         done
     };
-    tokio::join!(work, run(options, stopped))
+    tokio::join!(work, probe(options, stopped))
 }
 
 pub async fn install_complete(kubeconfig: &Path) -> Result<(), ProbeError> {
@@ -52,7 +52,7 @@ impl Log {
 }
 
 /// Into the lab's directory, and one line for people.
-pub fn write_report(log: Result<Log, ProbeError>, lab: &Lab, say: Progress<'_>) -> Result<Report, LabError> {
+pub fn write_report(log: Result<Log, ProbeError>, lab: &Lab, say: Progress<'_>) -> Result<Report> {
     let log = log.map_err(Box::new)?;
     let report = log.report(Some(lab)).map_err(Box::new)?;
     let (path, history) = (lab.dir.join("probe.json"), lab.probe_history());

@@ -47,7 +47,7 @@ impl Shared {
         Log { resent: self.resent.load(Ordering::Relaxed), ..log }
     }
 
-    /// How many acknowledged writes the watch has not told of.
+    /// How many acknowledged writes the watch has not delivered.
     pub(super) fn untold(&self) -> usize {
         let state = self.state();
         state.acknowledged.difference(&state.log.watched).count()

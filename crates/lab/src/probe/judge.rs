@@ -29,7 +29,7 @@ pub struct Report {
     pub stale: Vec<Stale>,
     /// Acknowledged, and not there at the end.
     pub lost: Vec<u32>,
-    /// Acknowledged, and never told by the watch.
+    /// Acknowledged, and never delivered by the watch.
     pub unwatched: Vec<u32>,
     pub failures: Vec<Failure>,
     pub windows: Vec<Window>,
@@ -153,7 +153,7 @@ impl Report {
         self.wrong().is_empty()
     }
 
-    /// What is wrong, each in a few words. A request that failed is not: it is counted, and whoever wants none says so.
+    /// What is wrong, each in a few words. A request that failed is not: it is only counted.
     pub fn wrong(&self) -> Vec<String> {
         let some = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
         let (acknowledged, demanded) = (self.acknowledged, self.demanded.max(1));

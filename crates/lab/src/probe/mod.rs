@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const COUNT_WITHIN: Duration = Duration::from_secs(60);
 /// A namespace goes when all in it has gone: some hundred objects.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
-/// A watch whose server was killed a moment before the end is opened again, and goes on from where it was.
+/// A watch whose server was killed a moment before the end is opened again, and continues from where it was.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ pub struct Log {
     pub requests: Vec<Request>,
     /// Requests that were sent again because a server named them as not looked at.
     pub resent: usize,
-    /// Numbers the watch told of.
+    /// Numbers the watch delivered.
     pub watched: BTreeSet<u32>,
     /// Numbers that were there at the end.
     pub present: BTreeSet<u32>,
@@ -120,7 +120,7 @@ pub struct Options {
 }
 
 /// Probes from the first `readyz` until `stop` changes. Nothing is logged if it changes before.
-pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Log, ProbeError> {
+pub async fn probe(options: Options, mut stop: watch::Receiver<bool>) -> Result<Log, ProbeError> {
     let namespaces = tokio::select! {
         made = first_answer(&options) => made?,
         _ = stop.wait_for(|stop| *stop) => return Ok(Log::default()),
@@ -138,7 +138,7 @@ pub async fn run(options: Options, mut stop: watch::Receiver<bool>) -> Result<Lo
     let (enough, told) = watch::channel(false);
     let watcher = tokio::spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), told));
     while tasks.join_next().await.is_some() {}
-    // What it has not told by then is missing, and the report says so.
+    // What it has not delivered by then is reported as missing.
     let condition = Condition::within("the watch to tell of every write", TOLD_WITHIN, "see the report");
     let _ = wait_for(&condition, Duration::from_millis(50), async || match shared.untold() {
         0 => Probe::Met(()),
@@ -210,7 +210,7 @@ async fn ready(client: &kube::Client) -> Result<(), String> {
     }
 }
 
-/// Asked anew until there is an answer: this is the count, not a probe.
+/// Retried until there is an answer: this is the count, not a probe.
 async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
     let maps: Api<ConfigMap> = Api::namespaced(not_counted(kubeconfig).await?, NAMESPACE);
     let condition = Condition::within("what was written to be counted", COUNT_WITHIN, "seedling lab status");
@@ -224,7 +224,7 @@ async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
     Ok(counted.await?)
 }
 
-/// Left behind, they harm nobody: the next run removes them. Its own are not touched: whoever probes a lab that was made anew meanwhile
+/// Left behind, they harm nobody: the next run removes them. Its own are not touched: a lab that was recreated meanwhile
 /// finds others of the same name.
 async fn remove(kubeconfig: &Path, made: &[Namespace]) {
     let removed = async {

@@ -6,7 +6,7 @@ use seedling_steps::{Entry, Phase, record};
 use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 
-/// `bring-up.json`: what happened when. Written anew at each milestone.
+/// `bring-up.json`: what happened when. Rewritten at each milestone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BringUp {

@@ -1,4 +1,4 @@
-//! What the disk is told: one word, on a socket beside it. What is wrong lasts as long as the connection, so that nothing of it is left by
+//! How faults are injected: one word, on a socket beside the disk. What is wrong lasts as long as the connection, so that nothing of it is left by
 //! somebody who was killed.
 
 use super::disk::Disk;

@@ -87,7 +87,7 @@ impl Disk {
             }
             _ => {}
         }
-        // Taken before: what is written meanwhile may not be among what was synced.
+        // Taken before: what is written during the sync may not be part of it.
         let changes = state.unsynced.remove(&number);
         drop(state);
         match file.sync_data() {
@@ -109,7 +109,7 @@ impl Disk {
         self.state().syncs = Syncs::Fail;
     }
 
-    /// All is well again; who waits gets his answer.
+    /// Syncs work again; those that wait get their answer.
     pub(super) fn work(&self) {
         let syncs = std::mem::take(&mut self.state().syncs);
         if let Syncs::Hold(held) = syncs {

@@ -1,7 +1,7 @@
 //! A disk for etcd that can go bad: a pass-through file system (FUSE) over its directory, served by a process of ours.
 //!
 //! The kernel has no device mapper where labs run, so that trouble is made one floor higher. The process stands outside the machine and
-//! its mounts, and ends when the last of them is gone: with the machine. It is told of trouble on a socket in the machine's directory.
+//! its mounts, and ends when the last of them is gone: with the machine. Faults are injected on a socket in the machine's directory.
 
 mod control;
 mod disk;
@@ -9,7 +9,7 @@ mod fs;
 mod nodes;
 mod unsynced;
 
-use crate::run::{MachineError, at};
+use crate::run::{Result, at};
 pub use control::Trouble;
 use disk::Disk;
 use fuser::{Config, Session, SessionACL};
@@ -30,7 +30,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const THREADS: usize = 4;
 
 /// In a shell with a mount namespace of its own, `dir` and `program` given: mounts the disk there and starts who serves it, back in the
-/// namespace of whoever started the shell: the mount ends with the machine's last process, and with it the server.
+/// namespace of the process that started the shell: the mount ends with the machine's last process, and with it the server.
 pub const MOUNT: &str = r#"if [ -e "$dir/etcd.bad" ]; then
   [ -c /dev/fuse ] || { echo "there is no /dev/fuse: modprobe fuse" >&2; exit 1; }
   exec 3<>/dev/fuse
@@ -64,7 +64,7 @@ pub struct Held {
 }
 
 /// Returns when it has begun; for a torn log, when it is over and the disk is gone.
-pub async fn trouble(machine: &Path, trouble: Trouble) -> Result<Held, MachineError> {
+pub async fn trouble(machine: &Path, trouble: Trouble) -> Result<Held> {
     let asked = tokio::time::timeout(ANSWERS_WITHIN, ask(machine, trouble)).await;
     at(machine, asked.unwrap_or_else(|late| Err(late.into())))
 }

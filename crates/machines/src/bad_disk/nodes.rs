@@ -8,7 +8,7 @@ pub(super) const ROOT: u64 = 1;
 
 struct Node {
     path: PathBuf,
-    /// How often the kernel was told of it; it says when it has forgotten.
+    /// How often the kernel has looked it up; it says when it has forgotten.
     lookups: u64,
 }
 
@@ -34,7 +34,7 @@ impl Nodes {
         Some(self.path(parent)?.join(name))
     }
 
-    /// The number by which the kernel is told of a file.
+    /// The number under which the kernel knows a file.
     pub(super) fn told_of(&mut self, path: PathBuf) -> u64 {
         let number = *self.numbers.entry(path.clone()).or_insert(self.next);
         if number == self.next {

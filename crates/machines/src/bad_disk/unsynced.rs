@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// What a disk writes whole or not at all.
 pub(super) const SECTOR: u64 = 512;
-/// Older changes than the last so many bytes have been written by themselves, as a kernel does.
+/// Changes older than the last this many bytes count as written back, as a kernel does.
 const KEPT: usize = 64 << 20;
 
 /// One write, or a new length.

@@ -8,7 +8,7 @@ use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
 use seedling_cluster::recovery::{Answer, was_given_up, was_removed};
 use seedling_cluster::wal;
 use seedling_components::{Place, etcd, pod::to_yaml};
-use seedling_steps::{Condition, Journal, Probe, move_aside, wait_for};
+use seedling_steps::{Condition, Journal, Probe, if_there, move_aside, wait_for};
 use seedling_types::{paths, ports};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -64,7 +64,7 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     become_program(&args.command)
 }
 
-/// Data of a member that is one no more, or of a cluster that was given up, is moved aside.
+/// Data of a member that was removed, or of a cluster that was given up, is moved aside.
 pub async fn leave_old_cluster(args: &JoinArgs, data: &Path, journal: &Journal) -> Result<()> {
     let data = Data(data.into());
     let Some(id) = data.member()? else { return Ok(()) };
@@ -73,7 +73,7 @@ pub async fn leave_old_cluster(args: &JoinArgs, data: &Path, journal: &Journal) 
     if given_up || was_removed(id, &data.known_voters()?, &answers) {
         let why =
             if given_up { "its cluster was given up and restored without it" } else { "it was removed" };
-        tracing::warn!("member {id:x}: {why}; its data is moved aside, and it joins anew");
+        tracing::warn!("etcd member {id:x}: {why}; moving its data aside and joining as a new member");
         journal.step("move-aside", async { data.move_aside() }).await?;
     } else if let Some(answer) = answers.iter().find(|a| a.members.iter().any(|m| m.id == id)) {
         data.knows(answer)?;
@@ -137,7 +137,7 @@ impl Data {
     }
     /// Other data is about to take the place of what was there.
     pub(super) fn changes_owner(&self, id: u64) -> Result<()> {
-        gone(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
+        if_there(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
         self.belongs_to(id)
     }
     /// Killed on the way, it is called again: the id goes last.
@@ -148,24 +148,20 @@ impl Data {
     /// Without a log it never agreed to anything, and is not worth the place of data that did.
     fn remove_unfinished(&self) -> Result<()> {
         ensure!(!self.is_there(), "there is a log");
-        gone(std::fs::remove_dir_all(self.0.join("member"))).map_err(cannot("remove", "unfinished data"))?;
+        let removed = if_there(std::fs::remove_dir_all(self.0.join("member")));
+        removed.map_err(cannot("remove", "unfinished data"))?;
         self.forget_owner()
     }
     fn forget_owner(&self) -> Result<()> {
-        gone(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
-        gone(std::fs::remove_file(self.id_file())).map_err(cannot("forget", "whose data it was"))
+        if_there(std::fs::remove_file(self.voters_file())).map_err(cannot("forget", "the voters"))?;
+        if_there(std::fs::remove_file(self.id_file()))
+            .map(drop)
+            .map_err(cannot("forget", "whose data it was"))
     }
 }
 
 fn ids(text: &str) -> BTreeSet<u64> {
     text.split_whitespace().filter_map(|id| u64::from_str_radix(id, 16).ok()).collect()
-}
-
-fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
-    match removed {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
 }
 
 /// Every other member's list that a majority agrees on. Who does not answer may be starting, or cut off.
@@ -225,7 +221,7 @@ async fn receive_data(args: &JoinArgs) -> Result<()> {
     Ok(())
 }
 
-/// This process goes on as that program, with its number and its parent: the runtime sees one process.
+/// This process becomes that program, with the same pid and parent: the runtime sees one process.
 fn become_program(command: &[String]) -> Result<()> {
     let Some((program, args)) = command.split_first() else { return Ok(()) };
     Err(cannot("start", program)(std::process::Command::new(program).args(args).exec()))
@@ -283,7 +279,7 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
     Ok((id, addresses.into_iter().map(named).collect()))
 }
 
-/// etcd makes its log before it tells its name.
+/// etcd creates its log before it publishes its name.
 fn has_run(member: &Member) -> bool {
     !member.name.is_empty()
 }
@@ -318,7 +314,6 @@ pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> 
         &resources.join("configmaps/etcd-serving-ca/ca-bundle.crt"),
         &resources.join("secrets/etcd-client/tls"),
     )?;
-    let endpoint = [format!("https://localhost:{}", ports::ETCD_CLIENT)];
     let condition = Condition::new(
         "the etcd member of this node to be a voter",
         Duration::from_secs(1800),
@@ -327,18 +322,15 @@ pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> 
     .on(this_node());
     let journal = Journal::of(Path::new("/"), "etcd-wait");
     let votes = wait_for(&condition, POLL, async || {
-        let status = match Etcd::connect(&endpoint, &tls).await {
-            Ok(mut etcd) => etcd.status().await,
-            Err(e) => Err(e),
-        };
-        match status {
+        let status = async { Etcd::connect_here(&tls).await?.status().await };
+        match status.await {
             Ok(status) if status.learner => Probe::Unmet("it is a learner".into()),
             Ok(status) if status.leader == 0 => Probe::Unmet("it knows no leader".into()),
             Ok(_) => Probe::Met(()),
             Err(e) => Probe::Unmet(e.to_string()),
         }
     });
-    journal.run(journal.step("voter", votes)).await?;
+    journal.service(journal.step("voter", votes)).await?;
     become_program(command)
 }
 

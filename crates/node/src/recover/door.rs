@@ -1,11 +1,11 @@
-//! Open only while a cluster is recovered: a node whose certificate has ended gets another for the same key.
+//! Open only while a cluster is recovered: a node whose certificate has expired gets another for the same key.
 //!
 //! On the machine-config server's port, which machines reach through the load balancer and pods do not. As a rule that server does not run on
 //! this master now: it is a pod, and this master's kubelet gets its own certificate last. Where it does, it has to make room, and comes back by
 //! itself.
 
 use super::node::{Answer, PATH, Question};
-use super::run;
+use super::output_of;
 use crate::error::{cannot, ensure};
 use crate::{Error, Result};
 use axum::extract::{DefaultBodyLimit, State};
@@ -78,9 +78,9 @@ async fn listen() -> Result<TcpListener> {
 
 /// The kubelet starts it again, and again, until the port is free.
 async fn stop_machine_config_server() -> Result<()> {
-    let containers = run("crictl", &["ps", "--quiet", "--name", "^machine-config-server$"]).await?;
+    let containers = output_of("crictl", &["ps", "--quiet", "--name", "^machine-config-server$"]).await?;
     for container in containers.split_whitespace() {
-        run("crictl", &["stop", "--timeout", "0", container]).await?;
+        output_of("crictl", &["stop", "--timeout", "0", container]).await?;
     }
     Ok(())
 }
@@ -94,11 +94,11 @@ async fn answer(
     let from = address.map_or("an unknown address".into(), |a| a.to_string());
     match door.judge(address, &asked, OffsetDateTime::now_utc()) {
         Ok((node, certificate)) => {
-            tracing::info!("{node} at {from} has proved its key, and gets a certificate");
+            tracing::info!("issuing a certificate to {node} at {from}: it has proved that it has the key");
             Ok(Json(Answer { certificate }))
         }
         Err(e) => {
-            tracing::warn!("a request from {from} is refused: {e}");
+            tracing::warn!("refused a request from {from}: {e}");
             Err(StatusCode::FORBIDDEN)
         }
     }

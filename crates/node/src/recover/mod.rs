@@ -1,8 +1,8 @@
 //! A cluster that was off for longer than its certificates live, brought back from one master: `seedling certs recover`.
 //!
-//! What is there: etcd, whose certificates last as long as their signer; API servers, which answer with certificates that have ended;
-//! kubelets, which run static pods and get no further. So, in this order:
-//! 1. All leaves are made anew, as their operators would.
+//! What is there: etcd, whose certificates last as long as their signer; API servers, which answer with expired certificates;
+//! kubelets, which run static pods and nothing else. So, in this order:
+//! 1. All leaf certificates are replaced, as their operators would.
 //! 2. This master gets them, as its installers would bring them.
 //! 3. Every other node gets a certificate for the key that it has (`door.rs`), at its own request (`node.rs`).
 //! 4. So does this master's kubelet.
@@ -26,15 +26,15 @@ use std::path::Path;
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// An API server is told to go slowly.
+/// An API server shuts down slowly.
 const RESTART: Duration = Duration::from_secs(300);
 /// A machine may have to boot first.
 const REJOIN: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_secs(1);
 
-/// `whenever` takes this master's API server for what it is although its certificate has ended; `strict` does not.
+/// `lenient` trusts this master's API server although its certificate has expired; `strict` does not.
 pub async fn recover(
-    whenever: Client,
+    lenient: Client,
     strict: Client,
     node: &str,
     root: &Path,
@@ -45,17 +45,17 @@ pub async fn recover(
         RESTART,
         "crictl ps -a | grep -E 'etcd|kube-apiserver': etcd needs two of three masters switched on",
     );
-    until_it_answers(&whenever, &answers).await?;
-    let inventory = inventory::wait(&whenever).await;
+    until_it_answers(&lenient, &answers).await?;
+    let inventory = inventory::wait(&lenient).await;
     let Some(host) = inventory.by_name(node) else {
         let why = format!("{node} is no machine of this cluster; run this on one of its masters");
         return Err(Error::Seen(why));
     };
 
     let told = |signer: &str| say(&format!("signer {signer} had ended; there is a new one"));
-    replace_ended_signers(&whenever, told).await?;
+    replace_ended_signers(&lenient, told).await?;
     for operand in &OPERANDS {
-        let (names, made) = (&operand.names, operand.make_revision(&whenever).await?);
+        let (names, made) = (&operand.names, operand.make_revision(&lenient).await?);
         let args = InstallerArgs {
             namespace: names.namespace.into(),
             pod: names.pod_configmap.into(),
@@ -66,7 +66,7 @@ pub async fn recover(
             node_name: node.into(),
             node_ip: host.address.to_string(),
         };
-        install(&whenever, &args).await?;
+        install(&lenient, &args).await?;
         say(&format!("{}: revision {} is on {node}", names.operator, made.number));
     }
     if node::ended(root)?.is_some() && strict.apiserver_version().await.is_err() {
@@ -106,28 +106,25 @@ pub async fn recover(
 }
 
 async fn until_it_answers(api: &Client, condition: &Condition) -> Result<()> {
-    let asked = wait_for(condition, POLL, async || match api.apiserver_version().await {
-        Ok(_) => Probe::Met(()),
-        Err(e) => Probe::Unmet(e.to_string()),
-    });
-    Ok(asked.await?)
+    wait_for(condition, POLL, async || api.apiserver_version().await.into()).await?;
+    Ok(())
 }
 
 /// A kubelet that has not heard from the API ends no pod, also none whose manifest has changed: it might not know all that it should run. So
 /// the old ones are ended here, while it does not look; it starts from what the manifests say.
 pub(crate) async fn restart_pods(node: &str, pods: &[&str]) -> Result<()> {
-    run("systemctl", &["stop", "kubelet.service"]).await?;
+    output_of("systemctl", &["stop", "kubelet.service"]).await?;
     for pod in pods {
         let name = format!("^{pod}-{node}$");
-        let pods = run("crictl", &["pods", "--quiet", "--state", "ready", "--name", &name]).await?;
+        let pods = output_of("crictl", &["pods", "--quiet", "--state", "ready", "--name", &name]).await?;
         for pod in pods.split_whitespace() {
-            run("crictl", &["stopp", pod]).await?;
+            output_of("crictl", &["stopp", pod]).await?;
         }
     }
-    run("systemctl", &["start", "kubelet.service"]).await.map(drop)
+    output_of("systemctl", &["start", "kubelet.service"]).await.map(drop)
 }
 
-async fn run(program: &str, args: &[&str]) -> Result<String> {
+async fn output_of(program: &str, args: &[&str]) -> Result<String> {
     let output = tokio::process::Command::new(program).args(args).output().await;
     let output = output.map_err(cannot("run", program))?;
     if !output.status.success() {
@@ -151,7 +148,7 @@ async fn heartbeats(client: &Client) -> Result<Heartbeats> {
     Ok(leases.iter().filter_map(|lease| Some((lease.name().to_string(), renewed(lease)?))).collect())
 }
 
-/// Which nodes besides this one are not Ready, or say so only because nobody has told otherwise: the API was away as well.
+/// Which other nodes are not Ready, or are Ready only by an old status: the API was down as well.
 fn missing(nodes: &[Node], this: &str, before: &Heartbeats, now: &Heartbeats) -> Probe<()> {
     let heard = |node: &&Node| now.get(node.name()) != before.get(node.name());
     let others = nodes.iter().filter(|node| node.name() != this);
@@ -164,7 +161,7 @@ async fn renew_own(signer: &KubeletSigner, node: &str, root: &Path) -> Result<()
     let Some(old) = node::ended(root)? else { return Ok(()) };
     let (request, _) = node_request(node, node::key_of(&old)?)?;
     node::keep(root, &signer.issue(node, &request, OffsetDateTime::now_utc())?, &old)?;
-    run("systemctl", &["restart", "kubelet.service"]).await.map(drop)
+    output_of("systemctl", &["restart", "kubelet.service"]).await.map(drop)
 }
 
 #[cfg(test)]

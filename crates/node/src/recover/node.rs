@@ -1,14 +1,14 @@
-//! On every node, from its boot on: nothing, unless its certificate has ended while it was off. Then it asks for another, until
+//! On every node, from its boot on: nothing, unless its certificate expired while it was off. Then it asks for another, until
 //! somebody recovers the cluster.
 
-use super::run;
+use super::output_of;
 use crate::error::{in_file, read_if_there};
 use crate::kubelet_join::{CURRENT, below, keep_pair};
 use crate::{Error, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::Kubeconfig;
 use seedling_pki::{node_request, not_after};
-use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_steps::{Condition, Journal, wait_for};
 use seedling_types::{paths, ports};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub const PATH: &str = "/ended-certificate";
 
 #[derive(Serialize, Deserialize)]
 pub struct Question {
-    /// What has ended.
+    /// The expired one.
     pub certificate: String,
     /// Made with its key.
     pub request: String,
@@ -38,8 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub async fn ask(root: &Path) -> Result<bool> {
     let Some(old) = ended(root)? else { return Ok(false) };
     let journal = Journal::of(root, "kubelet-recover");
-    journal.run(journal.step("certificate", ask_until_answered(root, &old))).await?;
-    run("systemctl", &["restart", "kubelet.service"]).await?;
+    journal.service(journal.step("certificate", ask_until_answered(root, &old))).await?;
+    output_of("systemctl", &["restart", "kubelet.service"]).await?;
     Ok(true)
 }
 
@@ -63,10 +63,7 @@ async fn ask_until_answered(root: &Path, old: &str) -> Result<()> {
         PATIENCE,
         "seedling certs recover, on one master",
     );
-    let answered = wait_for(&condition, ASK_AGAIN, async || match put(&http, &url, &question).await {
-        Ok(answer) => Probe::Met(answer),
-        Err(e) => Probe::Unmet(e.to_string()),
-    });
+    let answered = wait_for(&condition, ASK_AGAIN, async || put(&http, &url, &question).await.into());
     keep(root, &answered.await?.certificate, old)
 }
 
@@ -78,7 +75,7 @@ async fn put(http: &reqwest::Client, url: &str, question: &Question) -> Result<A
     }
 }
 
-/// Certificate and key, if there are any and they have ended.
+/// Certificate and key, if there are any and they have expired.
 pub fn ended(root: &Path) -> Result<Option<String>> {
     let current = below(root, paths::KUBELET_PKI).join(CURRENT);
     let Some(pair) = read_if_there(&current)? else { return Ok(None) };

@@ -59,20 +59,13 @@ pub struct Part {
 }
 
 /// Steps that only wait; what others do explains their time.
+#[rustfmt::skip]
 const WAITS: [&str; 11] = [
-    "bootkube wait-for-etcd",
-    "bootkube cb-bootstrap",
-    "bootkube cb-bootstrap/api",
-    "bootkube cb-bootstrap/masters",
-    "bootkube wait-for-ceo",
-    "progress report-bootstrap-complete",
-    "kubelet-join request",
-    "kubelet-join certificate",
-    "etcd-join membership",
-    "etcd-wait voter",
-    "first-boot disk-and-clock",
+    "bootkube wait-for-etcd", "bootkube cb-bootstrap", "bootkube cb-bootstrap/api", "bootkube cb-bootstrap/masters",
+    "bootkube wait-for-ceo", "progress report-bootstrap-complete", "kubelet-join request",
+    "kubelet-join certificate", "etcd-join membership", "etcd-wait voter", "first-boot disk-and-clock",
 ];
-/// What the helper saw of a boot is told in more detail, and is on its own clock.
+/// The helper reports a boot in more detail, and by its own clock.
 const TOLD_BY_THE_HELPER: &str = "boot";
 /// It follows bootkube from the beginning to the end, and says no more than that.
 const TOLD_BY_BOOTKUBE: &str = "progress wait-for-bootstrap-complete";

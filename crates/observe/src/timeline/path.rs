@@ -1,4 +1,4 @@
-//! The critical path, told backwards: at each moment, which work was the one that the rest waited for.
+//! The critical path, from the end backwards: at each moment, which work was the one that the rest waited for.
 
 use super::{Bar, Part, Row};
 

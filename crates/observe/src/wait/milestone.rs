@@ -1,4 +1,4 @@
-//! What a growing cluster reaches, and how each is seen: by watches, so that it is known at once. Whoever waits decides when to give
+//! What a growing cluster reaches, and how each is seen: by watches, so that it is known at once. The caller decides when to give
 //! up: `wait-for` when nothing moves in the cluster, `lab up` when nothing moves on the machines.
 
 use kube::Client;
@@ -10,14 +10,14 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// No event tells that an API server has started.
+/// There is no event for the start of an API server.
 const ASK_API: Duration = Duration::from_millis(250);
 
 /// In the order in which they are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Milestone {
     ApiUp,
-    /// So many masters. Fewer, if the others go on without those that are missing.
+    /// This many masters. Fewer, if the others continue without those that are missing.
     MastersJoined(usize),
     EtcdOnMasters,
     BootstrapComplete,
@@ -33,11 +33,11 @@ pub struct News {
     pub is_error: bool,
 }
 
-/// What a look at the objects says: reached, or not yet.
+/// What the objects say: reached, or not yet.
 type Look = Result<String, Option<String>>;
 
 impl Milestone {
-    /// Returns what was seen when it was reached. `meanwhile` hears what is seen before that.
+    /// Returns what was seen when it was reached. `meanwhile` is called with what is seen before that.
     async fn reached(self, client: &Client, mut meanwhile: impl FnMut(News)) -> String {
         let etcd = || follow::<Etcd>(client, Selection::one(None, "cluster"));
         match self {
@@ -125,7 +125,7 @@ fn joined(nodes: usize, wanted: usize, etcd: Option<&Etcd>) -> Option<String> {
     if nodes >= wanted {
         return Some(format!("{nodes} nodes"));
     }
-    // The others go on without it, and say which one is missing.
+    // The others continue without it, and say which one is missing.
     let missing = etcd_says(etcd, "EtcdMembersDegraded")?;
     Some(format!("{nodes} of {wanted} nodes; {missing}"))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a normal condition says; others are told. Error level for those that mean the operator does not work.
+/// Lines for conditions that are not normal. Error level for those that mean the operator does not work.
 pub(super) fn lines(name: &str, operator: &ClusterOperator) -> Vec<(Level, String)> {
     let mut lines = Vec::new();
     for condition in operator.conditions() {

@@ -95,7 +95,7 @@ fn rolled_out(live: &Value) -> bool {
     }
 }
 
-/// Tries after which a failure is told; before that, a namespace or a kind may just be on its way.
+/// Tries after which a failure is reported; before that, a namespace or a kind may just be on its way.
 pub(super) const PATIENCE: u32 = 6;
 
 /// Until the next try: quick while everything appears at once, then slower.

@@ -22,15 +22,15 @@ use seedling_types::names::NS_CVO;
 use std::path::PathBuf;
 
 pub use payload::{Payload, PayloadError};
-pub use sync::run;
+pub use sync::work_payload;
 
 /// (namespace, name) of the lease that the bootstrap pod and the Deployment share.
 pub const LEASE: (&str, &str) = (NS_CVO, "version");
 /// Owner of the applied fields.
 const MANAGER: &str = "cluster-version-operator";
 
-pub(crate) async fn run_from_env(context: Context) -> Result<()> {
-    Ok(run(context.client, &Options::from_env()?).await?)
+pub(crate) async fn run(context: Context) -> Result<()> {
+    Ok(work_payload(context.client, &Options::from_env()?).await?)
 }
 
 #[derive(Clone, Debug)]

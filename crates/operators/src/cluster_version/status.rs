@@ -104,20 +104,12 @@ fn conditions(before: &ClusterVersionStatus, o: &Observed, complete: bool) -> Ve
         (false, None) => condition("Progressing", "True", reason, working_towards(version, o.summary)),
     };
     let payload = format!("Payload loaded version=\"{version}\" image=\"{}\"", o.image);
+    let (expected, no_updates) =
+        ("Capabilities match configured spec".into(), "No update service is asked for updates.".into());
     vec![
-        condition(
-            "ImplicitlyEnabledCapabilities",
-            "False",
-            "AsExpected",
-            "Capabilities match configured spec".into(),
-        ),
+        condition("ImplicitlyEnabledCapabilities", "False", "AsExpected", expected),
         condition("ReleaseAccepted", "True", "PayloadLoaded", payload),
-        condition(
-            "RetrievedUpdates",
-            "False",
-            "NoUpdateService",
-            "No update service is asked for updates.".into(),
-        ),
+        condition("RetrievedUpdates", "False", "NoUpdateService", no_updates),
         available,
         failing,
         progressing,

@@ -28,7 +28,7 @@ const COALESCE: Duration = Duration::from_millis(250);
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Runs until its process ends; the caller holds the lease.
-pub async fn run(client: Client, options: &Options) -> Result<(), PayloadError> {
+pub async fn work_payload(client: Client, options: &Options) -> Result<(), PayloadError> {
     let payload = Payload::load(&options.manifests, &options.release_image)?;
     tracing::info!(version = payload.version, manifests = payload.manifests.len(), "payload loaded");
     let mut sources = Sources {
@@ -45,7 +45,7 @@ pub async fn run(client: Client, options: &Options) -> Result<(), PayloadError> 
         let inclusion = Inclusion::of(&cluster_version, &gates, &payload.version);
         let work = Work::new(&client, &payload, inclusion, last_status.take());
         work.drive(&mut sources).await;
-        tracing::info!("the ClusterVersion or the feature gates ask for another set of manifests");
+        tracing::info!("the ClusterVersion or the feature gates changed which manifests to apply");
         last_status = work.last_status.into_inner().unwrap_or_default();
     }
 }
@@ -96,7 +96,7 @@ impl<'a> Work<'a> {
             ?mode,
             version = self.payload.version,
             tasks = self.manifests.len(),
-            "working the payload"
+            "applying the payload"
         );
         let references: Vec<&Manifest> = self.manifests.iter().collect();
         let stages = plan(&references, mode);
@@ -108,7 +108,7 @@ impl<'a> Work<'a> {
                 () = self.other_set(version.state.clone(), gates.state.clone()) => return,
             }
             while let Err(e) = self.report(version, mode, true).await {
-                tracing::warn!("completing {}: {e}", self.payload.version);
+                tracing::warn!("reporting that {} is complete: {e}", self.payload.version);
                 tokio::time::sleep(COALESCE).await;
             }
             tracing::info!(version = self.payload.version, "the payload is complete");
@@ -148,7 +148,7 @@ impl<'a> Work<'a> {
     }
 
     /// An update has an order, and what fails holds up what comes after it. An installation has none: what fails for longer than
-    /// its namespace or kind may be on its way is tried by itself, while the rest of its group goes on.
+    /// its namespace or kind may be on its way is tried by itself, while the rest of its group continues.
     async fn work_task(
         &self,
         task: usize,
@@ -178,7 +178,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Says whether it is done; what fails again and again is told.
+    /// Says whether it is done; what fails again and again is reported.
     pub(super) async fn try_to_apply(&self, task: usize, attempt: u32, mode: Mode) -> bool {
         let manifest = &self.manifests[task];
         let silent = |_| {
@@ -253,7 +253,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What was written last, here or by whoever led before.
+    /// What was written last, here or by the previous leader.
     fn before(&self, live: &ClusterVersion) -> ClusterVersionStatus {
         let last = locked(&self.last_status).clone();
         last.or_else(|| live.status.clone()).unwrap_or_default()

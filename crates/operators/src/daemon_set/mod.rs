@@ -94,7 +94,7 @@ pub async fn operate(context: Context, row: &'static Row, given: Given) -> Resul
     let inputs = Inputs::default().needs(&network).needs(&infrastructure).hears("reports", &reports);
     // Whether they may be watched is only certain once their namespace has been applied.
     let inputs = inputs.watches(&kept.daemon_sets);
-    let keeping = context.run(row.name, Pace::DAEMON_SET, inputs, async |_| {
+    let keeping = context.reconcile(row.name, Pace::DAEMON_SET, inputs, async |_| {
         if let (None, Some(network), Some(infrastructure)) = (&config, network.one(), infrastructure.one()) {
             config = ClusterNetwork::of(&network, &infrastructure);
         }
@@ -104,7 +104,7 @@ pub async fn operate(context: Context, row: &'static Row, given: Given) -> Resul
         let (subject, was_available) = ((row.subject)(config), status.was_available().await?);
         let failure = applied.as_ref().err();
         let verdict = decide(&subject, &views, row.probed, was_available, failure);
-        status.tell(verdict.available, verdict.progressing, verdict.degraded).await?;
+        status.report(verdict.available, verdict.progressing, verdict.degraded).await?;
         let object = (row.status)(config, &views);
         if let Some(object) = object.filter(|object| written.as_ref() != Some(object)) {
             write_status(client, &kept.manager, &object).await?;

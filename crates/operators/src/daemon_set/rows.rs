@@ -47,7 +47,7 @@ pub static DNS: Row = Row {
     status: |_, _| None,
 };
 
-/// Network `cluster` with what is so: what was asked for, and the smallest card among the nodes that told theirs.
+/// Network `cluster` with its status: what was asked for, and the smallest MTU among the nodes that reported theirs.
 fn network_status(spec: &NetworkSpec, views: &Views) -> Network {
     let mtu = views.values().filter_map(|view| view.report.as_ref()?.mtu).min();
     let status = NetworkStatus { asked_for: spec.clone(), mtu };

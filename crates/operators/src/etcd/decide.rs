@@ -29,16 +29,16 @@ pub(super) struct State {
 pub(super) struct Master {
     pub name: String,
     pub address: Ipv4Addr,
-    pub step: Step,
-    /// How long it has come no further; not at all while its member answers.
+    pub step: Arrival,
+    /// How long it has made no progress; zero while its member answers.
     pub stalled: Duration,
     /// Its member was removed, and it is no member since.
     pub removed: Option<Removed>,
 }
 
-/// How far a master has come on its way to be asked for its member.
+/// How far a master has come on its way to a running member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum Arrival {
     Absent,
     NotReady,
     NodeReady,
@@ -73,7 +73,7 @@ const ENOUGH: usize = 2;
 /// Voters that stand the loss of one.
 const SAFE: usize = 3;
 
-impl Step {
+impl Arrival {
     fn lacks(self) -> &'static str {
         match self {
             Self::Absent => "it has no Node",
@@ -137,13 +137,13 @@ impl State {
         let master = self.masters.iter().find(|m| self.member_of(m).is_some_and(|m| m.id == id))?;
         Some((master, self.why(master)))
     }
-    /// Those who stay can go on without it, and it does not lead them.
+    /// The others keep a majority without it, and it does not lead them.
     fn can_lose(&self, member: &Member) -> bool {
         let staying: Vec<_> = self.voters().filter(|m| m.id != member.id).collect();
         let healthy = staying.iter().filter(|m| self.is_healthy(m.id)).count();
         healthy > staying.len() / 2 && self.leader != member.id && self.is_healthy(self.leader)
     }
-    /// It may have agreed to what it no longer knows, so it does not go on as the same member.
+    /// It may have agreed to what it no longer knows, so it must not continue as the same member.
     fn to_replace(&self) -> Option<&Member> {
         let lost = |m: &&Member| self.lost.contains(&m.id) && !self.is_healthy(m.id);
         self.members.iter().filter(lost).find(|m| self.can_lose(m))
@@ -158,7 +158,7 @@ impl State {
 }
 
 pub(super) fn decide(state: &State) -> Vec<Action> {
-    // One at a time: what is safe after it has to be seen anew.
+    // One at a time: what is safe after it has to be decided again.
     if let Some(member) = state.to_replace() {
         return vec![Action::Replace(member.id)];
     }
@@ -169,7 +169,7 @@ pub(super) fn decide(state: &State) -> Vec<Action> {
     let wanting = state.masters.iter().filter(|m| state.member_of(m).is_none()).filter(comes);
     let added: Vec<_> = wanting.map(|m| Action::AddLearner(peer_url(m.address))).collect();
     // All are added before any is promoted: a second voter that is not connected yet would hold up every further addition.
-    // Etcd refuses them while a voter is silent; what can be done meanwhile does not wait for them.
+    // etcd refuses them while a voter is silent; what else can be done does not wait for them.
     if !added.is_empty() && state.voters().all(|m| state.is_healthy(m.id)) {
         return added;
     }
@@ -189,7 +189,7 @@ pub(super) fn decide(state: &State) -> Vec<Action> {
 }
 
 /// Only learners that answer. Of two voters both are needed, so the second is made when the third can follow at once, and from
-/// then on one is promoted at a look.
+/// then on one is promoted at a time.
 fn promotions(state: &State) -> Vec<Action> {
     let started = state.members.iter().filter(|m| m.learner && state.is_healthy(m.id));
     let mut started: Vec<_> = started.map(|m| Action::Promote(m.id)).collect();

@@ -1,6 +1,6 @@
 //! How far the masters have come, seen from their Nodes and etcd pods; and the record of those whose members were removed.
 
-use super::decide::{Action, Master, Removed, State, Step};
+use super::decide::{Action, Arrival, Master, Removed, State};
 use super::{ensure, hindered};
 use crate::Result;
 use crate::patience::Progress;
@@ -27,7 +27,7 @@ type Record = BTreeMap<String, Entry>;
 /// The masters of the inventory. `well`: those whose members answer. `on_list`: those who have members.
 pub(super) async fn look(
     env: &Env,
-    progress: &mut Progress<Step>,
+    progress: &mut Progress<Arrival>,
     well: &[String],
     on_list: &[String],
     now: Instant,
@@ -44,7 +44,7 @@ pub(super) async fn look(
         let (step, seen) = arrival(env, &host.name).await?;
         let removed = record.get(&host.name).map(|entry| Removed {
             why: entry.why.clone(),
-            came_back: step == Step::Runs && seen != entry.seen,
+            came_back: step == Arrival::Runs && seen != entry.seen,
         });
         let stalled = progress.stalled(&host.name, step, well.contains(&host.name), now);
         masters.push(Master { name: host.name.clone(), address: host.address, step, stalled, removed });
@@ -52,7 +52,7 @@ pub(super) async fn look(
     Ok(masters)
 }
 
-/// Right before a member is removed: what the watches told is asked of the API itself, since a watch may have told nothing for a while
+/// Right before a member is removed: what the watches showed is read again from the API, since a watch may have been stuck for a while
 /// without knowing it.
 pub(super) async fn confirm(env: &Env, state: &State, action: &Action) -> Result<()> {
     match action {
@@ -72,14 +72,14 @@ pub(super) async fn confirm(env: &Env, state: &State, action: &Action) -> Result
     Ok(())
 }
 
-fn came_further(seen: Step, now: Step) -> bool {
+fn came_further(seen: Arrival, now: Arrival) -> bool {
     now > seen
 }
 
 /// Written before the member is removed.
 pub(super) async fn remember(env: &Env, state: &State, id: u64) -> Result<()> {
     let Some((master, why)) = state.given_up(id) else { return Ok(()) };
-    tracing::warn!("members: {} is given up: {why}", master.name);
+    tracing::warn!("etcd members: giving up on {}: {why}", master.name);
     let mut record = read(env).await?;
     let (_, seen) = arrival_now(env, &master.name).await?;
     record.insert(master.name.clone(), Entry { why, seen });
@@ -91,7 +91,7 @@ async fn read(env: &Env) -> Result<Record> {
     Ok(live.map(|live| parse(&live.files())).unwrap_or_default())
 }
 
-/// An entry that cannot be read would keep its master out for ever.
+/// An entry that cannot be read must not keep its master out forever.
 fn parse(files: &BTreeMap<String, String>) -> Record {
     files.iter().filter_map(|(name, text)| Some((name.clone(), serde_json::from_str(text).ok()?))).collect()
 }
@@ -103,28 +103,28 @@ async fn write(env: &Env, record: &Record) -> Result<()> {
     Ok(())
 }
 
-async fn arrival(env: &Env, name: &str) -> Result<(Step, String)> {
+async fn arrival(env: &Env, name: &str) -> Result<(Arrival, String)> {
     let node = env.cache.get::<Node>(None, name).await?;
     let pod = env.cache.get::<Pod>(Some(NS_ETCD), &format!("etcd-{name}")).await?;
     Ok(judge(node.as_deref(), pod.as_deref()))
 }
 
-async fn arrival_now(env: &Env, name: &str) -> Result<(Step, String)> {
+async fn arrival_now(env: &Env, name: &str) -> Result<(Arrival, String)> {
     let node = get::<Node>(&env.client, None, name).await?;
     let pod = get::<Pod>(&env.client, Some(NS_ETCD), &format!("etcd-{name}")).await?;
     Ok(judge(node.as_ref(), pod.as_ref()))
 }
 
 /// How far it is, and marks that change when the machine or its etcd starts again. Clocks of two machines are not compared.
-fn judge(node: Option<&Node>, pod: Option<&Pod>) -> (Step, String) {
+fn judge(node: Option<&Node>, pod: Option<&Pod>) -> (Arrival, String) {
     let container = pod.and_then(|pod| pod.containers().iter().find(|c| c.name == "etcd"));
     let running = container.is_some_and(|c| c.state.running.is_some());
     let step = match (node, pod) {
-        (None, _) => Step::Absent,
-        (Some(node), _) if !node.is("Ready") => Step::NotReady,
-        (_, None) => Step::NodeReady,
-        _ if !running => Step::PodThere,
-        _ => Step::Runs,
+        (None, _) => Arrival::Absent,
+        (Some(node), _) if !node.is("Ready") => Arrival::NotReady,
+        (_, None) => Arrival::NodeReady,
+        _ if !running => Arrival::PodThere,
+        _ => Arrival::Runs,
     };
     let ready_since =
         node.and_then(|n| n.condition("Ready")).map(|c| c.last_transition_time).unwrap_or_default();
@@ -155,18 +155,21 @@ mod tests {
         let (runs, waits) = (pod("c1", "running"), pod("c1", "waiting"));
         let empty = Pod::default();
         let step = |node, pod| judge(node, pod).0;
-        assert_eq!(step(None, None), Step::Absent);
-        assert_eq!(step(Some(&down), Some(&runs)), Step::NotReady);
-        assert_eq!(step(Some(&up), None), Step::NodeReady);
-        assert_eq!(step(Some(&up), Some(&empty)), Step::PodThere);
-        assert_eq!(step(Some(&up), Some(&waits)), Step::PodThere);
-        assert_eq!(step(Some(&up), Some(&runs)), Step::Runs);
+        assert_eq!(step(None, None), Arrival::Absent);
+        assert_eq!(step(Some(&down), Some(&runs)), Arrival::NotReady);
+        assert_eq!(step(Some(&up), None), Arrival::NodeReady);
+        assert_eq!(step(Some(&up), Some(&empty)), Arrival::PodThere);
+        assert_eq!(step(Some(&up), Some(&waits)), Arrival::PodThere);
+        assert_eq!(step(Some(&up), Some(&runs)), Arrival::Runs);
     }
 
     #[test]
     fn nobody_is_given_up_who_came_further_than_the_watch_told() {
-        assert!(came_further(Step::Absent, Step::NotReady) && came_further(Step::PodThere, Step::Runs));
-        assert!(!came_further(Step::Runs, Step::Runs) && !came_further(Step::Runs, Step::Absent));
+        assert!(
+            came_further(Arrival::Absent, Arrival::NotReady)
+                && came_further(Arrival::PodThere, Arrival::Runs)
+        );
+        assert!(!came_further(Arrival::Runs, Arrival::Runs) && !came_further(Arrival::Runs, Arrival::Absent));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Looks at etcd's members and does what `decide` says.
 
-use super::decide::{Action, State, Step, decide};
+use super::decide::{Action, Arrival, State, decide};
 use super::{Seen, ensure, hindered, masters};
 use crate::patience::{self, Progress};
 use crate::runtime::{Context, Inputs, Next, Pace};
@@ -34,7 +34,7 @@ pub(super) struct Members<'a> {
     tls: EtcdTls,
     connected: BTreeMap<String, Etcd>,
     silent_since: BTreeMap<u64, Instant>,
-    progress: Progress<Step>,
+    progress: Progress<Arrival>,
 }
 
 /// What a member answers.
@@ -44,8 +44,8 @@ struct List {
     lost: BTreeSet<u64>,
 }
 
-/// Tells `seen` what it sees.
-pub(super) async fn run(
+/// Sends what it sees to `seen`.
+pub(super) async fn keep_members(
     context: &Context,
     env: &Env,
     fence: Fence,
@@ -60,11 +60,11 @@ pub(super) async fn run(
         progress: Progress::default(),
     };
     let mut last = String::new();
-    // No event tells how etcd's members are.
-    let running = context.run("etcd/members", Pace::MEMBERS, Inputs::default(), async |_| {
+    // No event reports on etcd's members.
+    let running = context.reconcile("etcd/members", Pace::MEMBERS, Inputs::default(), async |_| {
         let (settled, text) = members.step(seen).await?;
         if text != last {
-            tracing::info!("members: {text}");
+            tracing::info!("etcd members: {text}");
             last = text;
         }
         Ok(if settled { Next::Quiet } else { Next::Busy })
@@ -99,7 +99,7 @@ impl Members<'_> {
         let actions = decide(&state);
         for action in &actions {
             match self.act(&state, action).await {
-                Ok(()) => tracing::info!("members: {action:?} done"),
+                Ok(()) => tracing::info!("etcd members: {action:?} done"),
                 // "not in sync with leader" until the learner has caught up.
                 Err(e) if matches!(action, Action::Promote(_)) => {
                     tracing::debug!("{action:?}: {}", e.in_full())
@@ -113,7 +113,7 @@ impl Members<'_> {
         Ok((actions.is_empty() && state.bootstrap().is_none(), summary(&state)))
     }
 
-    /// The connection to a member; one that failed is made anew.
+    /// The connection to a member; after a failure a new one.
     async fn connection(&mut self, endpoint: &str) -> Result<Etcd, ClusterError> {
         match self.connected.remove(endpoint) {
             Some(etcd) => Ok(etcd),
@@ -121,7 +121,7 @@ impl Members<'_> {
         }
     }
 
-    /// The members, as a majority of voters agrees; whoever is cut off, or lags, is not believed.
+    /// The members, as a majority of voters agrees; one that is cut off, or lags, is not trusted.
     async fn observe(&mut self) -> Result<State> {
         let hosts = self.env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
         let mut error = hindered("the inventory names no member");

@@ -45,8 +45,8 @@ pub async fn run(context: Context) -> Result<()> {
         calm: |env| Box::pin(calm(env)),
     };
     tokio::select! {
-        ended = static_pod::run::<Etcd>(&context, &env, &operand) => ended,
-        ended = members::run(&context, &env, fence, &tell) => ended,
+        ended = static_pod::keep_on_masters::<Etcd>(&context, &env, &operand) => ended,
+        ended = members::keep_members(&context, &env, fence, &tell) => ended,
     }
 }
 
@@ -89,7 +89,7 @@ async fn calm(env: &Env) -> Result<bool> {
     static_pod::all_ready(env, NS_KAS, "openshift-kube-apiserver").await
 }
 
-/// What the members say, for whoever reports it.
+/// What the members say, for the status report.
 type Seen = Result<State, Arc<OperatorError>>;
 
 fn health(env: &Env, seen: &Seen) -> Health {

@@ -3,7 +3,7 @@
 //! A look and what is done after it are separate steps: anything may happen between. etcd's own rules are those of its code: a
 //! change needs a majority of voters that run, an addition all of them.
 
-use super::decide::{Action, Master, Removed, State, Step, decide};
+use super::decide::{Action, Arrival, Master, Removed, State, decide};
 use super::tests::{PATIENCE, ip, master, member};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use stateright::{Checker, Model, Property};
@@ -124,7 +124,7 @@ impl World {
         let members = self.seats.iter().map(|s| member(s.id, name(s.host), 10 + s.host as u8, s.learner));
         let silent = self.seats.iter().filter(|s| !self.answers(s)).map(|s| (s.id, waited(s.host)));
         let masters = (1..HOSTS).map(|host| Master {
-            step: Step::Absent,
+            step: Arrival::Absent,
             stalled: if self.is_well(host) { Duration::ZERO } else { waited(host) },
             removed: self.removed[host].map(|came_back| Removed { why: String::new(), came_back }),
             ..master(10 + host as u8)

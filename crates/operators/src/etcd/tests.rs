@@ -19,7 +19,7 @@ pub(super) fn member(id: u64, name: &str, n: u8, learner: bool) -> Member {
 }
 pub(super) fn master(n: u8) -> Master {
     let name = format!("master-{}", n - 11);
-    Master { name, address: ip(n), step: Step::Runs, stalled: Duration::ZERO, removed: None }
+    Master { name, address: ip(n), step: Arrival::Runs, stalled: Duration::ZERO, removed: None }
 }
 /// Bootstrap (1) and three masters (2, 3, 4), all voters, all healthy.
 fn grown(leader: u64, complete: bool) -> State {
@@ -125,7 +125,7 @@ fn a_learner_that_never_starts_is_removed_and_named() {
     silence(&mut state, 4, Duration::from_secs(299));
     assert_eq!(decide(&state), []);
     silence(&mut state, 4, PATIENCE);
-    state.masters[2].step = Step::Absent;
+    state.masters[2].step = Arrival::Absent;
     assert_eq!(decide(&state), [Action::GiveUp(4)]);
     assert_eq!(state.missing(), ["master-2: no progress for 5 min: it has no Node"]);
     assert_eq!(state.given_up(4).map(|(m, why)| (m.name.as_str(), why)).map(|g| g.0), Some("master-2"));

@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt};
 use seedling_api::{KubeApiServer, Secret, StaticPodOperator};
 use seedling_cluster::{ClusterError, connect_in_cluster_with, token_of};
 use seedling_components::kube_apiserver::encryption::{
-    KEYS, KEYS_SECRET, Keys, SECRET, SECRET_KEY, Step, names,
+    KEYS, KEYS_SECRET, KeyStep, Keys, SECRET, SECRET_KEY, names,
 };
 use seedling_components::pod::to_yaml;
 use seedling_pki::{Policy, random_key};
@@ -25,7 +25,7 @@ const TOKEN_LIFE: std::time::Duration = std::time::Duration::from_secs(3600);
 /// Secrets that are read at a time, to be written again.
 const PAGE: u32 = 200;
 
-/// Takes the keys as far as they may go now. Killed anywhere, it goes on: each step is one write, and writing Secrets twice is harmless.
+/// Takes the rotation of keys as far as it may go now. Killed anywhere, it continues: each step is one write, and writing Secrets twice is harmless.
 pub(super) async fn keep(env: &Env, policy: &Policy) -> Result<BTreeMap<String, String>> {
     let of = || format!("Secret {KEYS_SECRET}");
     loop {
@@ -34,23 +34,23 @@ pub(super) async fn keep(env: &Env, policy: &Policy) -> Result<BTreeMap<String, 
         let keys: Keys = serde_json::from_str(text).map_err(|e| OperatorError::unreadable(of(), e))?;
         let now = OffsetDateTime::now_utc();
         let next = match keys.step(&running(env).await?, due(keys.writes.made, policy, now)) {
-            Step::Keep => None,
+            KeyStep::Keep => None,
             // The bootstrap API server knows the first only.
-            Step::MakeNext if !signers::bootstrapped(&env.cache).await? => None,
-            Step::MakeNext => {
-                tracing::info!("encryption of Secrets: the next key is made, and handed out");
+            KeyStep::MakeNext if !signers::bootstrapped(&env.cache).await? => None,
+            KeyStep::MakeNext => {
+                tracing::info!("encryption of Secrets: created the next key; every API server gets it first");
                 Some(keys.clone().with_next(STANDARD.encode(random_key()), now.unix_timestamp()))
             }
-            Step::WriteWithNext => {
+            KeyStep::WriteWithNext => {
                 tracing::info!(
-                    "encryption of Secrets: all API servers know the next key, and write with it from now on"
+                    "encryption of Secrets: all API servers have the next key, and encrypt with it from now on"
                 );
                 Some(keys.clone().writing_with_next())
             }
-            Step::ForgetLast => {
+            KeyStep::ForgetLast => {
                 let count = write_again(&rewriter(&env.client).await?).await?;
                 tracing::info!(
-                    "encryption of Secrets: {count} were written with the new key; the old one is forgotten"
+                    "encryption of Secrets: {count} are encrypted with the new key; removed the old one"
                 );
                 Some(keys.clone().without_last())
             }

@@ -5,7 +5,7 @@ mod encryption;
 use crate::Result;
 use crate::runtime::Context;
 use crate::static_pod::certificates::{leaves, required_configmap, required_secret, tls_files, tls_pair};
-use crate::static_pod::{self, Desired, Env, Health, Names, Operand, policy, signers};
+use crate::static_pod::{self, Data, Desired, Env, Health, Names, Operand, policy, signers};
 use seedling_api::{Etcd, KubeApiServer, StaticPodOperator};
 use seedling_components::pod::{NODE_IP, to_yaml};
 use seedling_components::{Place, kube_apiserver};
@@ -29,14 +29,13 @@ pub const NAMES: Names = Names {
 };
 
 pub async fn run(context: Context) -> Result<()> {
-    let env = Env::load(context.client.clone(), &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: Box::new(|env, masters| Box::pin(health(env, masters))),
         calm: |env| Box::pin(calm(env)),
     };
-    static_pod::run::<KubeApiServer>(&context, &env, &operand).await
+    static_pod::operate::<KubeApiServer>(&context, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {
@@ -73,8 +72,8 @@ pub(crate) async fn desired(env: &Env) -> Result<Desired> {
     Ok(Desired { configmaps, secrets, pod })
 }
 
-/// Whom an API server trusts: what the installer gave, and every signer before it signs.
-async fn bundles(env: &Env, policy: &Policy) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
+/// The signers an API server trusts: the installer's, and every other one before it signs.
+async fn bundles(env: &Env, policy: &Policy) -> Result<BTreeMap<String, Data>> {
     let cache = &env.cache;
     let control_plane = signers::keep(env, &CONTROL_PLANE_SIGNER, policy).await?;
     let aggregator = signers::keep(env, &AGGREGATOR_SIGNER, policy).await?;

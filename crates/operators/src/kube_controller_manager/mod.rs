@@ -20,14 +20,13 @@ pub const NAMES: Names = Names {
 };
 
 pub async fn run(context: Context) -> Result<()> {
-    let env = Env::load(context.client.clone(), &NAMES).await?;
     let operand = Operand {
         names: NAMES,
         desired: |env| Box::pin(desired(env)),
         health: leader_is_a_master("kube-controller-manager"),
         calm: static_pod::always_calm,
     };
-    static_pod::run::<KubeControllerManager>(&context, &env, &operand).await
+    static_pod::operate::<KubeControllerManager>(&context, &operand).await
 }
 
 pub(crate) async fn desired(env: &Env) -> Result<Desired> {

@@ -1,6 +1,6 @@
-//! In which order requests are answered, and how many of those that are refused are told so. Pure.
+//! In which order requests are answered, and how many of the refused ones get a reason. Pure.
 //!
-//! Whoever has the credentials of a node, or of one that joins, can ask as often as the API server lets him. So a request is looked at once
+//! Whoever has the credentials of a node, or of one that joins, can send as many requests as the API server accepts. So a request is looked at once
 //! and not each time another comes; approvals come before refusals, and everybody's first one before anybody's fifth; and of
 //! what is refused to somebody who asks again and again, only some get a reason, an Event and a line in the log.
 
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 const IN_A_ROUND: usize = 4;
 /// Then it is looked whether somebody is to be approved.
 const REFUSED_IN_A_ROUND: usize = 10;
-/// Refusals that one requester is told of at once, and then one in each time. A kubelet that is refused asks again every few minutes.
+/// Refusals that one requester gets reasons for at once, and then one in each interval. A kubelet that is refused asks again every few minutes.
 const TOLD: Told = Told { at_once: 10, every: Duration::from_secs(30) };
 /// The same of all requesters together.
 const TOLD_TO_ALL: Told = Told { at_once: 100, every: Duration::from_secs(1) };
-/// How often those are counted in the log that are told nothing.
+/// How often the log counts those that get no reason.
 const SAY: Duration = Duration::from_secs(60);
 /// An honest request with all that is around it is much smaller.
 const LARGEST: usize = 2 * LONGEST;
@@ -36,7 +36,7 @@ struct Told {
     every: Duration,
 }
 
-/// When all that may be told at once may be told again, by requester; everybody is "".
+/// When the whole burst is available again, by requester; "" stands for all requesters together.
 #[derive(Default)]
 struct Budget(HashMap<String, Instant>);
 
@@ -60,7 +60,7 @@ impl Budget {
 /// Of a request that stays as it is until it, or what is known, changes.
 struct Looked {
     version: String,
-    /// Who is to be told that it is refused.
+    /// The requester, if the refusal still has to be explained.
     untold: Option<String>,
 }
 
@@ -69,7 +69,7 @@ struct Looked {
 pub(super) struct Round {
     pub approve: Vec<(Arc<CertificateSigningRequest>, Verdict)>,
     pub refuse: Vec<(Arc<CertificateSigningRequest>, String)>,
-    /// How many are refused and told nothing; only when it is time to say so.
+    /// How many are refused without a reason; only when it is time to log it.
     pub silent: Option<usize>,
 }
 
@@ -127,7 +127,7 @@ impl Desk {
         round
     }
 
-    /// Who has to be told another time.
+    /// The requester, if the reason has to wait.
     fn refuse(
         &mut self,
         round: &mut Round,

@@ -48,16 +48,16 @@ pub(super) fn conditions(health: &Health) -> (Cond, Cond, Cond) {
     (available, progressing, degraded)
 }
 
-pub(super) async fn tell(context: &Context, version: &str, health: watch::Receiver<Health>) {
+pub(super) async fn keep_reporting(context: &Context, version: &str, health: watch::Receiver<Health>) {
     let related = vec![related_namespace(NS_APPROVER)];
     let mut status = Status::new(Cache::new(&context.client), "machine-approver", version, related);
     let inputs = Inputs::default().hears("health", &health);
-    let telling = context.run("machine-approver/status", Pace::USUAL, inputs, async |_| {
+    let reporting = context.reconcile("machine-approver/status", Pace::USUAL, inputs, async |_| {
         let (available, progressing, degraded) = conditions(&health.borrow());
-        status.tell(available, progressing, degraded).await?;
+        status.report(available, progressing, degraded).await?;
         Ok(Next::Quiet)
     });
-    telling.await
+    reporting.await
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn client(csr: &CertificateSigningRequest, known: &Known) -> Result<Verdict, Str
     first(&host.name, asked.key, known)
 }
 
-/// One key a node. A kubelet that was killed asks again with the key it kept; whoever has another one was installed anew, which is
+/// One key a node. A kubelet that was killed asks again with the key it kept; whoever has another one was reinstalled, which is
 /// for the administrator to say, or is not the node.
 fn first(node: &str, key: String, known: &Known) -> Result<Verdict, String> {
     if known.admission.open {

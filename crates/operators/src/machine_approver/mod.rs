@@ -2,7 +2,8 @@
 //!
 //! In: CertificateSigningRequests, Nodes, the inventory, the nodes' tokens. Out: approvals, and tokens spent; for what is refused,
 //! the reason as an annotation of the request, an Event and a log line. It is left pending, never denied: a kubelet asks again
-//! under the same name, and would be locked out by a denial that was only too early. It runs twice: on the bootstrap node (approve-csr.service) until the handoff, and on a master from before that on.
+//! under the same name, and a premature denial would lock it out. It runs twice: on the bootstrap node (approve-csr.service) until the
+//! handoff, and on a master from before that on.
 
 mod desk;
 mod health;
@@ -48,7 +49,7 @@ pub async fn operate(context: Context, version: String) {
     let health = watch::Sender::new(Health::default());
     tokio::select! {
         () = approve(&context, inventory, &domain, &health) => {}
-        () = health::tell(&context, &version, health.subscribe()) => {}
+        () = health::keep_reporting(&context, &version, health.subscribe()) => {}
     }
 }
 
@@ -72,7 +73,7 @@ async fn approve(
     let (mut failed_writes, mut desk) = (0, Desk::default());
     let inputs = Inputs::default().needs(&requests).needs(&nodes).needs(&tokens);
     let inputs = inputs.hears("inventory", &inventory).even_unlisted();
-    let approving = context.run("machine-approver", Pace::AT_ONCE, inputs, async |heard| {
+    let approving = context.reconcile("machine-approver", Pace::AT_ONCE, inputs, async |heard| {
         let (admission, no_tokens) = match admission_of(&tokens.now()) {
             Ok(admission) => (Some(admission), None),
             Err(why) => (None, Some(why.to_string())),
@@ -143,7 +144,7 @@ async fn decide_all(
     }
     if let Some(silent) = round.silent {
         tracing::warn!(
-            "{silent} more requests are left pending; their requesters ask too often to be told why"
+            "{silent} more requests are left pending without a reason: their requesters send too many"
         );
     }
     done
@@ -173,7 +174,7 @@ async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result
     let api: Api<CertificateSigningRequest> = Api::all(client.clone());
     match api.replace_subresource("approval", &csr.name_any(), &PostParams::default(), &approved).await {
         Ok(_) => Ok(()),
-        // Somebody was quicker; the watch will tell.
+        // Somebody was quicker; the watch will show it.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(e) => Err(OperatorError::api(format!("approving {}", csr.name_any()))(e)),
     }

@@ -38,7 +38,7 @@ pub(super) async fn ask_masters(
     let pods = follow::<Pod>(&context.client, Selection::within(NS_MCO));
     let masters = inventory.masters();
     let inputs = Inputs::default().watches(&pods);
-    let asking = context.run("machine-config/answers", Pace::ANSWERS, inputs, async |_| {
+    let asking = context.reconcile("machine-config/answers", Pace::ANSWERS, inputs, async |_| {
         let asked = match authority(&context.client).await {
             Ok(ca) => futures::future::join_all(masters.iter().map(|m| ask(m, api_server, &ca))).await,
             Err(e) => {
@@ -71,7 +71,7 @@ async fn authority(client: &Client) -> Result<reqwest::Certificate> {
 
 /// At the master's own address, by the name its certificate has. Only whether it could: the config is for machines with a token.
 async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Result<()> {
-    // Whoever was first in this process has installed the same one.
+    // If one is installed already, it is the same one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let name = api_server.trim_start_matches("https://").split(':').next().unwrap_or_default();
     let address = SocketAddr::new(master.address.into(), ports::MCS);

@@ -7,7 +7,7 @@
 mod answers;
 mod nodes;
 mod pools;
-mod tell;
+mod status;
 
 pub use nodes::label_nodes;
 
@@ -24,7 +24,7 @@ use seedling_types::names::NS_MCO;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Whether all pools are rendered, for whoever reports it.
+/// Whether all pools are rendered, for the status report.
 type Rendered = Result<(), Arc<OperatorError>>;
 
 const MANAGER: &str = "machine-config-operator";
@@ -34,7 +34,7 @@ pub async fn run(context: Context) -> Result<()> {
     Ok(())
 }
 
-/// One loop for each thing that must not wait for another; `tell` alone writes the status.
+/// One loop for each thing that must not wait for another; `status` alone writes the ClusterOperator.
 pub async fn operate(context: Context, version: String, image: String) {
     let inventory = crate::inventory::wait(&context.client).await;
     let wanted = watch::Sender::new(Wanted::default());
@@ -48,11 +48,11 @@ pub async fn operate(context: Context, version: String, image: String) {
         );
     };
     tokio::select! {
-        () = nodes::dress_nodes(&context, &inventory, wanted.subscribe()) => {}
+        () = nodes::keep_labels(&context, &inventory, wanted.subscribe()) => {}
         () = follow_scheduler(&context.client, &wanted) => {}
         () = pools::keep_rendered(&context, &version, &wanted, &rendered) => {}
         () = serving => {}
-        () = tell::tell(&context, &version, &inventory, answers.subscribe(), rendered.subscribe()) => {}
+        () = status::keep_reporting(&context, &version, &inventory, answers.subscribe(), rendered.subscribe()) => {}
     }
 }
 
@@ -80,7 +80,7 @@ async fn keep_server(context: &Context, image: &str, api_server: &str) {
     let live = follow::<DaemonSet>(&context.client, Selection::one(Some(NS_MCO), SERVER));
     let mut ours = None;
     let inputs = Inputs::default().needs(&live);
-    let keeping = context.run("machine-config/server", Pace::USUAL, inputs, async |_| {
+    let keeping = context.reconcile("machine-config/server", Pace::USUAL, inputs, async |_| {
         if ours.is_none() || live.one().and_then(|live| live.generation()) != ours {
             let wanted = server_daemon_set(image, api_server);
             let applied = manifest::apply(&context.client, MANAGER, &wanted).await?;

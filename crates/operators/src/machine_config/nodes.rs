@@ -1,4 +1,4 @@
-//! What a Node wears: role labels from the inventory, the master taint or none, and which config it has.
+//! Labels of Nodes for their roles in the inventory, the taint of masters, and which config each Node has.
 //!
 //! A kubelet may not set its own role, and operators wait for the master label: so this runs from the first Node on, in
 //! bootkube, until the operator takes over.
@@ -33,35 +33,35 @@ pub(super) struct Wanted {
 /// Labels Nodes as they register, until dropped.
 pub async fn label_nodes(client: &Client, inventory: &Inventory) {
     let nothing_more = watch::Sender::new(Wanted::default());
-    dress_nodes(&client.clone().into(), inventory, nothing_more.subscribe()).await
+    keep_labels(&client.clone().into(), inventory, nothing_more.subscribe()).await
 }
 
-pub(super) async fn dress_nodes(context: &Context, inventory: &Inventory, wanted: watch::Receiver<Wanted>) {
+pub(super) async fn keep_labels(context: &Context, inventory: &Inventory, wanted: watch::Receiver<Wanted>) {
     let api: Api<Node> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
     let nodes = follow::<Node>(&context.client, Selection::all());
     let inputs = Inputs::default().needs(&nodes).hears("wanted", &wanted);
-    let dressing = context.run("machine-config/nodes", Pace::AT_ONCE, inputs, async |_| {
+    let labelling = context.reconcile("machine-config/nodes", Pace::AT_ONCE, inputs, async |_| {
         let (want, seen) = (wanted.borrow().clone(), nodes.now());
         // One that cannot be changed keeps no other from its labels.
         let mut failed = None;
         for (name, node) in &seen.objects {
-            let Some(patch) = inventory.by_name(name).and_then(|host| dress(node, host, &want)) else {
+            let Some(patch) = inventory.by_name(name).and_then(|host| patch_for(node, host, &want)) else {
                 continue;
             };
             match api.patch(name, &params, &Patch::Merge(&patch)).await {
                 Ok(_) => tracing::info!(node = name, "labels, taints and annotations set"),
-                // Also when somebody changed the taints meanwhile: it is looked at again.
+                // Also if somebody has just changed the taints: it is looked at again.
                 Err(e) => failed = Some(OperatorError::api(format!("Node {name}"))(e)),
             }
         }
         failed.map_or(Ok(Next::Quiet), Err)
     });
-    dressing.await
+    labelling.await
 }
 
 /// The merge patch that gives a Node what it lacks.
-fn dress(node: &Node, host: &Host, want: &Wanted) -> Option<Value> {
+fn patch_for(node: &Node, host: &Host, want: &Wanted) -> Option<Value> {
     let schedulable = want.masters_schedulable.filter(|_| host.role == Role::Master);
     let labels: Vec<(&str, bool)> = match host.role {
         Role::Bootstrap => return None,
@@ -74,8 +74,8 @@ fn dress(node: &Node, host: &Host, want: &Wanted) -> Option<Value> {
     };
     let mut patch = Map::new();
     let missing: Map<String, Value> = (labels.into_iter())
-        .filter(|(label, wear)| node.label(label).is_some() != *wear)
-        .map(|(label, wear)| (label.into(), if wear { json!("") } else { Value::Null }))
+        .filter(|(label, wanted)| node.label(label).is_some() != *wanted)
+        .map(|(label, wanted)| (label.into(), if wanted { json!("") } else { Value::Null }))
         .collect();
     let annotations = annotations(node, want.rendered.get(host.role.as_str()));
     let metadata: Map<String, Value> = [("labels", missing), ("annotations", annotations)]
@@ -87,7 +87,7 @@ fn dress(node: &Node, host: &Host, want: &Wanted) -> Option<Value> {
         patch.insert("metadata".into(), Value::Object(metadata));
     }
     if let Some(taints) = schedulable.and_then(|s| taints(node, s)) {
-        // A list is replaced as a whole, so nobody may have changed it meanwhile.
+        // A list is replaced as a whole, so it must not have changed in between.
         patch.entry("metadata").or_insert(json!({}))["resourceVersion"] =
             json!(node.metadata.resource_version);
         patch.insert("spec".into(), json!({"taints": taints}));
@@ -140,18 +140,18 @@ mod tests {
 
     #[test]
     fn before_the_cluster_has_a_scheduler_config_only_roles_are_known() {
-        let patch = dress(&tainted(), &host(Role::Master), &Wanted::default()).unwrap();
+        let patch = patch_for(&tainted(), &host(Role::Master), &Wanted::default()).unwrap();
         assert_eq!(patch, json!({"metadata": {"labels": {MASTER: "", CONTROL_PLANE: ""}}}));
-        let patch = dress(&tainted(), &host(Role::Worker), &Wanted::default()).unwrap();
+        let patch = patch_for(&tainted(), &host(Role::Worker), &Wanted::default()).unwrap();
         assert_eq!(patch, json!({"metadata": {"labels": {WORKER: ""}}}));
-        assert_eq!(dress(&tainted(), &host(Role::Bootstrap), &Wanted::default()), None);
+        assert_eq!(patch_for(&tainted(), &host(Role::Bootstrap), &Wanted::default()), None);
     }
 
     #[test]
     fn a_schedulable_master_loses_its_taint_and_only_that() {
         let rendered = BTreeMap::from([("master".into(), "rendered-master-1".into())]);
         let want = Wanted { masters_schedulable: Some(true), rendered };
-        let patch = dress(&tainted(), &host(Role::Master), &want).unwrap();
+        let patch = patch_for(&tainted(), &host(Role::Master), &want).unwrap();
         assert_eq!(patch["metadata"]["labels"][WORKER], "");
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         assert_eq!(patch["metadata"]["annotations"][CURRENT_CONFIG], "rendered-master-1");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn dressed_is_dressed_and_a_new_config_is_only_desired() {
+    fn what_is_right_stays_and_a_new_config_is_only_desired() {
         let old = "rendered-master-1";
         let labels = json!({MASTER: "", CONTROL_PLANE: "", WORKER: ""});
         let annotations = json!({CURRENT_CONFIG: old, DESIRED_CONFIG: old, STATE: "Done"});
@@ -172,8 +172,8 @@ mod tests {
             masters_schedulable: Some(true),
             rendered: BTreeMap::from([("master".into(), name.into())]),
         };
-        assert_eq!(dress(&node, &host(Role::Master), &want(old)), None);
-        let patch = dress(&node, &host(Role::Master), &want("rendered-master-2")).unwrap();
+        assert_eq!(patch_for(&node, &host(Role::Master), &want(old)), None);
+        let patch = patch_for(&node, &host(Role::Master), &want("rendered-master-2")).unwrap();
         assert_eq!(patch, json!({"metadata": {"annotations": {DESIRED_CONFIG: "rendered-master-2"}}}));
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn keep_rendered(
         let text = |result: &Rendered| result.as_ref().err().map(ToString::to_string);
         rendered.send_if_modified(|was| text(&std::mem::replace(was, result.clone())) != text(result))
     };
-    let rendering = context.run("machine-config/pools", Pace::USUAL, inputs, async |_| {
+    let rendering = context.reconcile("machine-config/pools", Pace::USUAL, inputs, async |_| {
         let Some(controller) = controller.one() else {
             let text = format!("waiting for ControllerConfig {CONTROLLER_CONFIG}");
             say(&Err(Arc::new(OperatorError::Waits(text))));

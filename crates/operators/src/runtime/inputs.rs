@@ -13,7 +13,7 @@ use tokio::time::timeout;
 pub struct Heard {
     /// Every needed input was listed once.
     pub synced: bool,
-    /// Why a needed one tells nothing at the moment. What it told before still stands.
+    /// Why a needed one receives nothing at the moment. What it received before still counts.
     pub deaf: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Inputs {
         self.push("cache", cache.clone())
     }
 
-    /// It is reconciled also while needed inputs are not listed, for whoever has something to say about that.
+    /// Reconciles also while needed inputs are not listed, for loops that report on that.
     pub fn even_unlisted(self) -> Self {
         Self { unlisted: true, ..self }
     }
@@ -125,7 +125,7 @@ struct Watched<T> {
 impl<T: Send + Sync> Source for Watched<T> {
     fn changed(&mut self) -> BoxFuture<'_, ()> {
         let changed = async move {
-            // Nobody will tell any more, and what was told last stays.
+            // The sender is gone, and its last value stays.
             if self.state.changed().await.is_err() {
                 pending().await
             }

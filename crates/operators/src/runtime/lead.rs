@@ -1,4 +1,4 @@
-//! An operator's process: waits until it leads, works as long as it leads, and gives the lease up when it is told to end.
+//! An operator's process: waits until it leads, works as long as it leads, and releases the lease on SIGTERM.
 
 use super::Context;
 use crate::{OperatorError, Result};
@@ -51,7 +51,7 @@ impl Operator {
                 Ok(leading) => return leading,
                 Err(e) => {
                     if last != e.to_string() {
-                        tracing::info!("no lease yet: {e}");
+                        tracing::info!("cannot acquire the lease yet: {e}");
                         last = e.to_string();
                     }
                 }

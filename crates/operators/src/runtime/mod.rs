@@ -40,7 +40,7 @@ impl From<Client> for Context {
 /// When to look again if no input changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Soon: something is under way that no input will tell about.
+    /// Soon: something is under way that changes no input.
     Busy,
     /// Only to be sure.
     Quiet,
@@ -51,7 +51,7 @@ pub enum Next {
 impl Context {
     /// Reconciles until dropped. `name` is the operator's, and its loop's if it has several: `machine-config/nodes`. `reconcile` is dropped
     /// at any of its awaits when its time is over; what it has written by then it has to find again.
-    pub async fn run(
+    pub async fn reconcile(
         &self,
         name: &'static str,
         pace: Pace,
@@ -90,7 +90,7 @@ impl Context {
     }
 }
 
-/// A failure or a missing object is told when it is another than before.
+/// A failure or a missing object is logged when it differs from the last one.
 fn say(name: &str, ended: &Result<Next>, said: &mut String) {
     let text = match ended {
         Ok(Next::Busy | Next::Quiet) => String::new(),

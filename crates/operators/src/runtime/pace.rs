@@ -28,14 +28,14 @@ const fn s(seconds: u64) -> Duration {
 impl Pace {
     pub const USUAL: Self =
         Self { burst: ms(50), busy: s(1), quiet: s(60), retry: ms(500), longest: s(2), limit: s(300) };
-    /// For machines that cannot go on without an answer: certificates to approve, Nodes to label. Whether a watch fails is only
+    /// For machines that cannot continue without an answer: certificates to approve, Nodes to label. Whether a watch fails is only
     /// seen by looking.
     pub const AT_ONCE: Self = Self { burst: Duration::ZERO, quiet: s(10), longest: s(1), ..Self::USUAL };
-    /// Reports of all nodes, told together.
+    /// Reports of all nodes, handled together.
     pub const DAEMON_SET: Self = Self { burst: ms(100), ..Self::USUAL };
     /// Machine-config servers are asked whether they answer.
     pub const ANSWERS: Self = Self { quiet: s(30), ..Self::USUAL };
-    /// A learner catches up within tens of milliseconds, and no event tells.
+    /// A learner catches up within tens of milliseconds, without an event.
     pub const MEMBERS: Self =
         Self { busy: ms(200), quiet: s(10), retry: ms(200), longest: ms(200), ..Self::USUAL };
 

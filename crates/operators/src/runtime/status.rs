@@ -1,7 +1,7 @@
 //! The only writer of an operator's ClusterOperator.
 
 use seedling_api::config::RelatedObject;
-use seedling_cluster::operator_status::{Cond, Report, report, report_refusals, said_available};
+use seedling_cluster::operator_status::{self, Cond, Report, said_available};
 use seedling_cluster::{Cache, ClusterError};
 
 pub struct Status {
@@ -9,7 +9,7 @@ pub struct Status {
     name: &'static str,
     version: String,
     related: Vec<RelatedObject>,
-    /// What was told last.
+    /// As reported last.
     available: Option<bool>,
 }
 
@@ -19,7 +19,7 @@ impl Status {
         Self { cache, name, version: version.into(), related, available: None }
     }
 
-    /// Whether it is available by what was told last, here or by whoever led before.
+    /// Whether it was available by the last report, from here or from the previous leader.
     pub async fn was_available(&mut self) -> Result<bool, ClusterError> {
         let available = match self.available {
             Some(available) => available,
@@ -29,8 +29,8 @@ impl Status {
         Ok(available)
     }
 
-    /// Writes it if it is news. What the API server refuses this process is told as Degraded.
-    pub async fn tell(
+    /// Writes it if it changed. What the API server refuses this process is reported as Degraded.
+    pub async fn report(
         &mut self,
         available: Cond,
         progressing: Cond,
@@ -39,12 +39,12 @@ impl Status {
         self.available = Some(available.status);
         let (version, related) = (self.version.clone(), self.related.clone());
         let told = Report { name: self.name.into(), available, progressing, degraded, version, related };
-        report(&self.cache, &told).await
+        operator_status::report(&self.cache, &told).await
     }
 
-    /// For whoever comes no further, and so to nothing else to tell. That it cannot be written either is only logged.
-    pub async fn tell_refusals(&self) {
-        if let Err(e) = report_refusals(&self.cache, self.name).await {
+    /// For an operator that is stuck and has nothing else to report. A failure to write this is only logged.
+    pub async fn report_refusals(&self) {
+        if let Err(e) = operator_status::report_refusals(&self.cache, self.name).await {
             tracing::warn!("{}: {e}", self.name);
         }
     }

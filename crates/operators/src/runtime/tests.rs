@@ -23,7 +23,7 @@ async fn calls(
     change: impl AsyncFnOnce(),
 ) -> Vec<u128> {
     let (at, start, context) = (RefCell::new(vec![]), Instant::now(), context());
-    let noted = context.run("x", Pace::USUAL, inputs, async |_| {
+    let noted = context.reconcile("x", Pace::USUAL, inputs, async |_| {
         at.borrow_mut().push(start.elapsed().as_millis());
         if takes > 0 {
             ms(takes).await;
@@ -125,7 +125,7 @@ async fn nothing_is_decided_before_everything_was_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_that_does_not_end_is_dropped() {
     let (context, mut begun) = (context(), 0);
-    let run = context.run("x", Pace::USUAL, Inputs::default(), async |_| {
+    let run = context.reconcile("x", Pace::USUAL, Inputs::default(), async |_| {
         begun += 1;
         std::future::pending().await
     });

@@ -1,6 +1,6 @@
 //! Leaves that operators make from the signers they were given, and renew well before they end.
 
-use super::Env;
+use super::{Data, Env};
 use crate::{OperatorError, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_api::{ConfigMap, Files, Meta, Secret};
@@ -17,12 +17,12 @@ const MANAGER: &str = "seedling-certificates";
 pub(crate) const ISSUED: &str = "seedling.dev/issued";
 
 /// A Secret's data, decoded.
-pub async fn secret(cache: &Cache, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, String>>> {
+pub async fn secret(cache: &Cache, namespace: &str, name: &str) -> Result<Option<Data>> {
     let Some(object) = cache.get::<Secret>(Some(namespace), name).await? else { return Ok(None) };
     decoded(&object).map(Some)
 }
 
-fn decoded(secret: &Secret) -> Result<BTreeMap<String, String>> {
+fn decoded(secret: &Secret) -> Result<Data> {
     let unreadable = |e| {
         let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
         OperatorError::unreadable(format!("Secret {namespace}/{}", secret.name()), e)
@@ -33,46 +33,37 @@ fn decoded(secret: &Secret) -> Result<BTreeMap<String, String>> {
     secret.data.iter().flatten().map(text).collect()
 }
 
-pub async fn required_secret(cache: &Cache, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
+pub async fn required_secret(cache: &Cache, namespace: &str, name: &str) -> Result<Data> {
     let data = secret(cache, namespace, name).await?;
     data.ok_or_else(|| OperatorError::Missing(format!("Secret {namespace}/{name}")))
 }
 
-pub async fn required_configmap(
-    cache: &Cache,
-    namespace: &str,
-    name: &str,
-) -> Result<BTreeMap<String, String>> {
+pub async fn required_configmap(cache: &Cache, namespace: &str, name: &str) -> Result<Data> {
     let map = cache.get::<ConfigMap>(Some(namespace), name).await?;
     let missing = || OperatorError::Missing(format!("ConfigMap {namespace}/{name}"));
     Ok(map.ok_or_else(missing)?.files())
 }
 
 /// `<stem>.crt` and `<stem>.key`.
-pub fn pair(data: &BTreeMap<String, String>, stem: &str) -> Option<CertKey> {
+pub fn pair(data: &Data, stem: &str) -> Option<CertKey> {
     let part = |ending: &str| data.get(&format!("{stem}.{ending}")).cloned();
     Some(CertKey { cert: part("crt")?, key: part("key")? })
 }
 
-/// The pair that a Secret has now, whoever renews it.
+/// The pair that a Secret has now.
 pub async fn kept_pair(cache: &Cache, owned: &Owned) -> Result<CertKey> {
     let data = required_secret(cache, owned.namespace, owned.secret).await?;
     tls_pair(&data, owned)
 }
 
-pub fn tls_pair(data: &BTreeMap<String, String>, owned: &Owned) -> Result<CertKey> {
+pub fn tls_pair(data: &Data, owned: &Owned) -> Result<CertKey> {
     let none = || OperatorError::NoKeyPair(format!("Secret {}/{}", owned.namespace, owned.secret));
     pair(data, "tls").ok_or_else(none)
 }
 
 /// All files of a row's Secret, by name. When one of its leaves is due all are made: they go to the masters together. How long they live is the
 /// policy's.
-pub async fn leaves(
-    env: &Env,
-    policy: &Policy,
-    row: &Leaf,
-    signer: &CertKey,
-) -> Result<BTreeMap<String, String>> {
+pub async fn leaves(env: &Env, policy: &Policy, row: &Leaf, signer: &CertKey) -> Result<Data> {
     let (namespace, name) = (row.owned.namespace, row.owned.secret);
     let policy = match row.owned.renewal {
         Renewal::LongLeaf => &Policy { leaf: policy.signer, ..policy.clone() },
@@ -92,7 +83,7 @@ pub async fn leaves(
     if !row.stems(&cluster).iter().any(due) {
         return Ok(data);
     }
-    tracing::info!("the certificates in Secret {namespace}/{name} are made");
+    tracing::info!("issued new certificates in Secret {namespace}/{name}");
     let made = row.make_files(signer, &cluster, ends - now, now)?;
     let files = made.iter().map(|(k, v)| (k.as_str(), v.as_str()));
     let mut object = seedling_api::secret(namespace, name, row.secret_type(), files);
@@ -102,14 +93,14 @@ pub async fn leaves(
 }
 
 /// What bootkube made says nothing of when: it was not before it is valid.
-fn life(secret: Option<&Secret>, data: &BTreeMap<String, String>, stem: &str) -> Option<Life> {
+fn life(secret: Option<&Secret>, data: &Data, stem: &str) -> Option<Life> {
     let (valid_from, ends) = validity(&pair(data, stem)?.cert).ok()?;
     let issued = secret?.annotation(ISSUED).and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
     Some(Life { issued: issued.unwrap_or(valid_from), ends })
 }
 
 /// `tls.crt` and `tls.key`, as a revision copies them.
-pub fn tls_files(pair: &CertKey) -> BTreeMap<String, String> {
+pub fn tls_files(pair: &CertKey) -> Data {
     BTreeMap::from([("tls.crt".into(), pair.cert.clone()), ("tls.key".into(), pair.key.clone())])
 }
 

@@ -43,13 +43,17 @@ fn it_makes_nothing_twice_and_nothing_much_too_early() {
         let now = TRUE + off + Duration::MINUTE;
         let old = Life { issued: TRUE - Duration::days(10), ends: TRUE + Duration::days(1800) };
         // A clock that is behind comes to it an hour later.
-        let want = if off < Duration::ZERO { Step::Keep } else { Step::MakeNext };
+        let want = if off < Duration::ZERO { SignerStep::Keep } else { SignerStep::MakeNext };
         assert_eq!(step(old, None, false, &asked, now), want, "{off}");
         let moment = now.max(TRUE);
         let next = life(&CSR_SIGNER.make_next(asked.signer, moment).unwrap()).unwrap();
         for later in OFF.map(|other| moment + other + Duration::MINUTE) {
-            assert_eq!(step(old, Some(next), true, &asked, later), Step::Promote, "{off} {later}");
-            assert_eq!(step(next, None, false, &asked, later), Step::Keep, "{off} {later}: asked for once");
+            assert_eq!(step(old, Some(next), true, &asked, later), SignerStep::Promote, "{off} {later}");
+            assert_eq!(
+                step(next, None, false, &asked, later),
+                SignerStep::Keep,
+                "{off} {later}: asked for once"
+            );
         }
         // An hour is nothing to what is left when it is due.
         let ends = TRUE + asked.renew_before * 2;

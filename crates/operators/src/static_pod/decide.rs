@@ -8,7 +8,7 @@ pub(super) struct NodeView {
     pub current: i64,
     pub running: Option<Static>,
     pub installers: Vec<Installer>,
-    /// Not ready, and come no further, for so long that nobody waits for it.
+    /// Not ready, and without progress, for so long that the others stop waiting for it.
     pub broken: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Installer {
 
 /// Installers of one revision that may fail on a node before a person is asked.
 const RETRIES: i64 = 20;
-/// Failed installers that stay for whoever wants to read their logs; upstream's prune controller keeps as many.
+/// Failed installers that are kept for their logs; upstream's prune controller keeps as many.
 const FAILED_KEPT: usize = 5;
 
 impl NodeView {

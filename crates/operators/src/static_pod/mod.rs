@@ -48,11 +48,14 @@ pub struct Names {
     pub pod_configmap: &'static str,
 }
 
+/// What a Secret or a ConfigMap has, as text by name.
+pub type Data = BTreeMap<String, String>;
+
 /// All files of one revision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Desired {
-    pub configmaps: BTreeMap<String, BTreeMap<String, String>>,
-    pub secrets: BTreeMap<String, BTreeMap<String, String>>,
+    pub configmaps: BTreeMap<String, Data>,
+    pub secrets: BTreeMap<String, Data>,
     pub pod: Value,
 }
 
@@ -92,7 +95,7 @@ pub fn always_calm(_: &Env) -> BoxFuture<'_, Result<bool>> {
 }
 
 const MANAGER: &str = "seedling-installers";
-/// Of what ends again and again nobody expects that it becomes ready by itself: after its certificates have ended, only by a new revision.
+/// A pod that crashes again and again does not become ready by itself: after its certificates expired, only by a new revision.
 const CRASHING: Duration = Duration::from_secs(60);
 
 impl Env {
@@ -129,15 +132,25 @@ async fn installed(client: &Client, namespace: &str, name: &str) -> Result<Confi
     map.ok_or_else(|| OperatorError::Waits(format!("ConfigMap {namespace}/{name} is missing")))
 }
 
-/// Runs for ever: watches, decides, acts. `K`: the operator's settings.
-pub async fn run<K: Kind + StaticPodOperator>(context: &Context, env: &Env, operand: &Operand) -> Result<()> {
+/// For an operator that is nothing else.
+pub async fn operate<K: Kind + StaticPodOperator>(context: &Context, operand: &Operand) -> Result<()> {
+    let env = Env::load(context.client.clone(), &operand.names).await?;
+    keep_on_masters::<K>(context, &env, operand).await
+}
+
+/// Runs until dropped: watches, decides, acts. `K`: the operator's settings.
+pub async fn keep_on_masters<K: Kind + StaticPodOperator>(
+    context: &Context,
+    env: &Env,
+    operand: &Operand,
+) -> Result<()> {
     let names = &operand.names;
     let watched = Watched::<K>::start(&env.client, names);
     let related = report::related::<K>(names);
     let mut status = Status::new(env.cache.clone(), names.operator, &env.release.version, related);
     let (mut asked, mut seen, mut stuck) = (Asked::default(), Seen::default(), Stuck::default());
     let inputs = watched.inputs(&env.cache).even_unlisted();
-    let running = context.run(names.operator, Pace::USUAL, inputs, async |heard| {
+    let running = context.reconcile(names.operator, Pace::USUAL, inputs, async |heard| {
         let view = watched.view().filter(|_| heard.synced);
         let done = match &view {
             Some(view) => {
@@ -146,9 +159,9 @@ pub async fn run<K: Kind + StaticPodOperator>(context: &Context, env: &Env, oper
             }
             None => Ok(Next::Busy),
         };
-        // Whoever comes to no report says at least what its role does not allow.
+        // Without a report, at least say what the role does not allow.
         if done.is_err() || view.is_none() {
-            status.tell_refusals().await;
+            status.report_refusals().await;
         }
         done
     });
@@ -163,7 +176,11 @@ async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
             Ok(true) => {
                 tracing::warn!("{}: {} would never start; it is made again", names.operator, pod.name())
             }
-            Ok(false) => tracing::info!("{}: {} is not as it was seen", names.operator, pod.name()),
+            Ok(false) => tracing::info!(
+                "{}: pod {} has changed since it was seen, and is not deleted",
+                names.operator,
+                pod.name()
+            ),
             Err(e) => tracing::warn!("{}: {e}", names.operator),
         }
     }
@@ -172,8 +189,8 @@ async fn unstick(env: &Env, names: &Names, view: &View, stuck: &mut Stuck) {
 /// Since when which master does not come to the newest revision, and since when it is not ready at any.
 #[derive(Default)]
 struct Seen {
-    newest: Progress<report::Step>,
-    ready: Progress<report::Step>,
+    newest: Progress<report::Reached>,
+    ready: Progress<report::Reached>,
 }
 
 /// The operand's last answer: events of the API say nothing about it, so they are no reason to ask again.
@@ -208,7 +225,7 @@ async fn sync<K: Kind + StaticPodOperator>(
     let patience = patience::read(&env.cache).await?;
     for node in &mut nodes {
         let ready = node.running.is_some_and(|s| s.ready);
-        let down = seen.ready.stalled(&node.name, report::step(Some(node)), ready, Instant::now());
+        let down = seen.ready.stalled(&node.name, report::reached(Some(node)), ready, Instant::now());
         let enough = if crashes(names, view, &node.name) { patience.min(CRASHING) } else { patience };
         node.broken = !ready && down >= enough;
     }
@@ -221,7 +238,7 @@ async fn sync<K: Kind + StaticPodOperator>(
     report::record::<K>(env, &view.recorded, &nodes, latest).await?;
     let (available, progressing, degraded) =
         report::conditions(names, &nodes, latest, &behind, &health, &wrong_policy);
-    status.tell(available, progressing, degraded).await?;
+    status.report(available, progressing, degraded).await?;
     let busy = behind.iter().any(|b| !b.lost) || !health.working;
     if !busy && let Err(e) = prune(env, names, view, &nodes, latest).await {
         // It is seen again; nothing waits for it.
@@ -230,7 +247,7 @@ async fn sync<K: Kind + StaticPodOperator>(
     Ok(if busy { Next::Busy } else { Next::Quiet })
 }
 
-/// A watch may have told nothing for a while without knowing it: what is to be stopped is decided by what the API says now.
+/// A watch may have been stuck unnoticed for a while: what is to be stopped is decided by what the API says now.
 async fn start_installers(
     env: &Env,
     operand: &Operand,
@@ -278,7 +295,7 @@ async fn prune(env: &Env, names: &Names, view: &View, nodes: &[NodeView], latest
     let now = view.now(&env.client, names).await?;
     let nodes: Vec<_> = now.masters.iter().map(|node| node_view(names, &now, node)).collect();
     for revision in prune::superfluous(&made, &nodes, latest) {
-        tracing::info!("{}: revision {revision} is of no use any more", names.operator);
+        tracing::info!("{}: removing revision {revision}, which no master needs any more", names.operator);
         revision::remove(&env.cache, names, revision).await?;
     }
     Ok(())
@@ -290,13 +307,13 @@ fn behind(
     nodes: &[NodeView],
     latest: i64,
     patience: Duration,
-    progress: &mut Progress<report::Step>,
+    progress: &mut Progress<report::Reached>,
 ) -> Vec<Behind> {
     let now = Instant::now();
     let look = |host: &seedling_types::Host| {
         let node = nodes.iter().find(|n| n.name == host.name);
         let at = node.is_some_and(|n| n.at(latest));
-        let stalled = progress.stalled(&host.name, report::step(node), at, now);
+        let stalled = progress.stalled(&host.name, report::reached(node), at, now);
         (!at).then(|| Behind { name: host.name.clone(), joined: node.is_some(), lost: stalled >= patience })
     };
     env.inventory.masters().into_iter().filter_map(look).collect()

@@ -13,9 +13,9 @@ use seedling_types::names::{CERTIFICATES_CONFIGMAP, NS_CONFIG};
 const MANAGER: &str = "seedling-nodes";
 
 /// How far a master has come with a revision: its current one, the one that runs, and its last installer.
-pub(super) type Step = Option<(i64, i64, (i64, i64))>;
+pub(super) type Reached = Option<(i64, i64, (i64, i64))>;
 
-pub(super) fn step(node: Option<&NodeView>) -> Step {
+pub(super) fn reached(node: Option<&NodeView>) -> Reached {
     let node = node?;
     let installer = node.installers.iter().map(|i| (i.revision, i.retry)).max();
     Some((node.now_current(), node.running.map_or(0, |r| r.revision), installer.unwrap_or_default()))
@@ -27,7 +27,7 @@ pub(super) struct Behind {
     pub name: String,
     /// Its Node is there.
     pub joined: bool,
-    /// It has come no further for so long that nobody waits for it.
+    /// It has made no progress for so long that the others stop waiting for it.
     pub lost: bool,
 }
 

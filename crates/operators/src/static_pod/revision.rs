@@ -48,7 +48,7 @@ pub(crate) async fn ensure(cache: &Cache, names: &Names, desired: &Desired, reas
         try_join_all(maps.map(|map| async move { cache.apply(MANAGER, &map).await })),
         try_join_all(secrets.map(|secret| async move { cache.apply(MANAGER, &secret).await })),
     )?;
-    // Complete only now: whoever sees it ready finds every file.
+    // Complete only now: once it is ready, every file is there.
     cache.apply(MANAGER, &status(names, next, "true", &content)).await?;
     Ok(next)
 }

@@ -2,10 +2,10 @@
 //! old one stays trusted until it ends.
 //!
 //! A signer's Secret has the pair that signs, and the next one while that is handed out. Each step is one write, and what follows
-//! from a Secret (bundles, revisions) is made anew from it at every look: killed anywhere, an operator goes on.
+//! from a Secret (bundles, revisions) is made from it again at every look: killed anywhere, an operator continues.
 
-use super::Env;
 use super::certificates::{kept_pair, pair, required_configmap, required_secret, tls_pair};
+use super::{Data, Env};
 use crate::Result;
 use seedling_api::operator::StaticPodStatus;
 use seedling_api::{
@@ -47,20 +47,20 @@ impl Held {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum SignerStep {
     Keep,
     MakeNext,
     Promote,
 }
 
-/// `trusted`: everybody who meets what the next one signs has it in his bundle.
-fn step(signs: Life, next: Option<Life>, trusted: bool, policy: &Policy, now: OffsetDateTime) -> Step {
+/// `trusted`: everybody who is shown what the next one signs has it in their bundle.
+fn step(signs: Life, next: Option<Life>, trusted: bool, policy: &Policy, now: OffsetDateTime) -> SignerStep {
     match next {
-        None if policy.signer_due(signs, now) => Step::MakeNext,
+        None if policy.signer_due(signs, now) => SignerStep::MakeNext,
         // Handing it out took so long that it is old itself.
-        Some(next) if policy.signer_due(next, now) => Step::MakeNext,
-        Some(_) if trusted => Step::Promote,
-        _ => Step::Keep,
+        Some(next) if policy.signer_due(next, now) => SignerStep::MakeNext,
+        Some(_) if trusted => SignerStep::Promote,
+        _ => SignerStep::Keep,
     }
 }
 
@@ -88,16 +88,21 @@ pub(crate) async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<
         };
         let next = held.next.as_ref().map(life).transpose()?;
         let held = match step(life(&held.signs)?, next, trusted, policy, now) {
-            Step::Keep => return Ok(held),
+            SignerStep::Keep => return Ok(held),
             // The bootstrap API server goes by the bundle it was given.
-            Step::MakeNext if !(signer.from_the_start || bootstrapped(&env.cache).await?) => return Ok(held),
-            Step::MakeNext => {
-                tracing::info!("signer {}: the next one is made, and handed out", signer.owned.secret);
+            SignerStep::MakeNext if !(signer.from_the_start || bootstrapped(&env.cache).await?) => {
+                return Ok(held);
+            }
+            SignerStep::MakeNext => {
+                tracing::info!(
+                    "signer {}: created its successor; every trust bundle gets it first",
+                    signer.owned.secret
+                );
                 Held { next: Some(signer.make_next(policy.signer, now)?), ..held }
             }
-            Step::Promote => {
+            SignerStep::Promote => {
                 tracing::info!(
-                    "signer {}: the next one is trusted everywhere, and signs from now on",
+                    "signer {}: its successor is trusted everywhere, and signs from now on",
                     signer.owned.secret
                 );
                 Held { signs: held.next.unwrap_or(held.signs), next: None }
@@ -107,8 +112,8 @@ pub(crate) async fn keep(env: &Env, signer: &Signer, policy: &Policy) -> Result<
     }
 }
 
-/// In the place of one that has ended, at once: nobody trusts that any more, so nobody has to be told first. The old certificate is kept,
-/// to know whom it had signed for. True: it was so.
+/// Replaces an expired signer at once: nobody trusts it any more, so nobody has to be told first. The old certificate is kept, to verify
+/// what it had signed. True: it had expired.
 pub(crate) async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -> Result<bool> {
     let held = read(&env.cache, signer).await?;
     let now = OffsetDateTime::now_utc();
@@ -122,7 +127,7 @@ pub(crate) async fn replace_ended(env: &Env, signer: &Signer, policy: &Policy) -
     Ok(true)
 }
 
-/// Every signer that a kubelet's certificate may be from, also if it has ended.
+/// Every signer that a kubelet's certificate may be from, also expired ones.
 pub(crate) async fn of_kubelets(cache: &Cache) -> Result<String> {
     let bundle =
         required_configmap(cache, KUBELET_SERVING_CA.namespace, KUBELET_SERVING_CA.configmap).await?;
@@ -184,11 +189,7 @@ pub(crate) async fn published(cache: &Cache, bundle: &Bundle) -> Result<Vec<Stri
 }
 
 /// A bundle's ConfigMap, with these in it.
-pub(crate) async fn publish(
-    cache: &Cache,
-    bundle: &Bundle,
-    certs: &[&str],
-) -> Result<BTreeMap<String, String>> {
+pub(crate) async fn publish(cache: &Cache, bundle: &Bundle, certs: &[&str]) -> Result<Data> {
     let (namespace, name) = (bundle.namespace, bundle.configmap);
     let live = cache.get::<ConfigMap>(Some(namespace), name).await?;
     let old = live.as_ref().and_then(|map| map.file(KEY)).unwrap_or_default();
@@ -221,16 +222,16 @@ mod tests {
         let usual = Policy::default();
         let asked = Policy { renew: Some(NOW - Duration::days(1)), ..Policy::default() };
         for (policy, signs, next, trusted, want) in [
-            (&usual, life(10, 1800), None, false, Step::Keep),
-            (&usual, life(1700, 120), None, false, Step::MakeNext),
-            (&usual, life(0, 1), None, false, Step::MakeNext),
-            (&asked, life(10, 1800), None, false, Step::MakeNext),
-            (&asked, life(10, 1800), Some(life(0, 1825)), false, Step::Keep),
-            (&asked, life(10, 1800), Some(life(0, 1825)), true, Step::Promote),
-            (&asked, life(0, 1825), None, false, Step::Keep),
+            (&usual, life(10, 1800), None, false, SignerStep::Keep),
+            (&usual, life(1700, 120), None, false, SignerStep::MakeNext),
+            (&usual, life(0, 1), None, false, SignerStep::MakeNext),
+            (&asked, life(10, 1800), None, false, SignerStep::MakeNext),
+            (&asked, life(10, 1800), Some(life(0, 1825)), false, SignerStep::Keep),
+            (&asked, life(10, 1800), Some(life(0, 1825)), true, SignerStep::Promote),
+            (&asked, life(0, 1825), None, false, SignerStep::Keep),
             // Made before somebody asked, or years ago: never trusted everywhere, and old by now.
-            (&asked, life(10, 1800), Some(life(2, 1820)), true, Step::MakeNext),
-            (&usual, life(1900, -10), Some(life(1800, 25)), false, Step::MakeNext),
+            (&asked, life(10, 1800), Some(life(2, 1820)), true, SignerStep::MakeNext),
+            (&usual, life(1900, -10), Some(life(1800, 25)), false, SignerStep::MakeNext),
         ] {
             assert_eq!(step(signs, next, trusted, policy, NOW), want, "{signs:?} {next:?}");
         }

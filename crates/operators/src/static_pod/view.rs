@@ -1,4 +1,4 @@
-//! What is seen of the masters and their pods: told by watches, or asked for.
+//! What is seen of the masters and their pods: by watches, or by asking the API.
 
 use super::Names;
 use super::decide::{Installer, NodeView, Static};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct View {
     pub masters: Vec<String>,
     pub pods: BTreeMap<String, Arc<Pod>>,
-    /// Why all are to be installed anew; another reason is another revision.
+    /// Why all are to be installed again; another reason is another revision.
     pub reason: String,
     /// What the operator's settings say of each master.
     pub recorded: StaticPodStatus,

@@ -140,6 +140,12 @@ impl ControlPlane {
         found.ok().flatten().unwrap_or_default()
     }
 
+    pub(crate) async fn list(&self, api_version: &str, kind: &str, labels: &str) -> Vec<Value> {
+        let api = seedling_cluster::manifest::api(&self.client, api_version, kind, None).await.unwrap();
+        let found = api.list(&kube::api::ListParams::default().labels(labels)).await.unwrap();
+        found.items.iter().map(|object| serde_json::to_value(object).unwrap()).collect()
+    }
+
     /// What was refused to service accounts: `who: verb uri`.
     pub(crate) fn refused(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.dir.path().join("audit.log")).unwrap();

@@ -315,7 +315,7 @@ async fn flooded() {
     })
     .await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    let events = seedling_cluster::manifest::list(&client, "v1", "Event", Some("default"), "").await.unwrap();
+    let events = plane.list("v1", "Event", "").await;
     let told = events.iter().filter(|event| event["reason"] == "CSRNotApproved").count();
     assert!((1..=20).contains(&told), "{told} Events for 600 requests");
 }

@@ -3,8 +3,9 @@
 use super::control_plane::{ControlPlane, payload};
 use super::machine_config::{as_service_account, put};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD};
+use kube::api::{Patch, PatchParams};
 use seedling_cluster::lease::lead;
-use seedling_cluster::manifest::{apply_status, delete, list};
+use seedling_cluster::manifest::{api, delete};
 use seedling_components::kube_apiserver::encryption::{KEYS, KEYS_SECRET, Keys};
 use seedling_machine_config_server::bootstrapper::Tokens;
 use seedling_operators::runtime::Context;
@@ -328,8 +329,9 @@ async fn bootkube(plane: &ControlPlane) {
 
 /// What kubelets do: installers end well, and what they installed runs.
 async fn kubelet(plane: &ControlPlane, (namespace, pod, app, _): Operand) {
-    let installers = list(&plane.client, "v1", "Pod", Some(namespace), "app=installer").await.unwrap();
-    for installer in installers.iter().filter(|i| i["status"]["phase"] != "Succeeded") {
+    let installers = plane.list("v1", "Pod", "app=installer").await;
+    let installers = installers.iter().filter(|i| i["metadata"]["namespace"] == namespace);
+    for installer in installers.filter(|i| i["status"]["phase"] != "Succeeded") {
         let revision = &installer["metadata"]["labels"]["revision"];
         let name = format!("{pod}-master-0");
         let _ = delete(&plane.client, "v1", "Pod", Some(namespace), &name).await;
@@ -345,7 +347,10 @@ async fn kubelet(plane: &ControlPlane, (namespace, pod, app, _): Operand) {
         ] {
             let metadata = json!({"namespace": namespace, "name": name});
             let status = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status});
-            apply_status(&plane.client, "test", &status).await.unwrap();
+            let api = api(&plane.client, "v1", "Pod", Some(namespace)).await.unwrap();
+            api.patch_status(name, &PatchParams::apply("test").force(), &Patch::Apply(&status))
+                .await
+                .unwrap();
         }
     }
 }

@@ -37,17 +37,17 @@ pub const ETCD_MEMBERS: Leaf = Leaf {
 };
 pub const LEAVES: &[Leaf] = &[ETCD_CLIENT, ETCD_MEMBERS];
 
-/// Whom API servers believe as clients.
+/// Signers of clients that API servers trust.
 pub const CLIENT_CA: Bundle = Bundle {
     namespace: NS_CONFIG_MANAGED, configmap: "kube-apiserver-client-ca", copies: &[(Pod::ApiServer, "client-ca")],
     ..bundle("", "client-ca-bundle", &[&ADMIN_SIGNER, &KUBELET_SIGNER, &CONTROL_PLANE_SIGNER, &TO_KUBELET, &KUBELET_BOOTSTRAP_SIGNER, &CSR_SIGNER])
 };
-/// Whom API servers believe as kubelets.
+/// Signers of kubelets that API servers trust.
 pub const KUBELET_SERVING_CA: Bundle = Bundle {
     namespace: NS_CONFIG_MANAGED, configmap: "kubelet-serving-ca", copies: &[(Pod::ApiServer, "kubelet-serving-ca")],
     ..bundle("", "kubelet-serving-ca-all", &[&KUBELET_SIGNER, &CSR_SIGNER])
 };
-/// Who signs, and will sign, for kubelets. The controllers' operator tells the API servers' operator with it.
+/// Who signs, and will sign, for kubelets. The controllers' operator passes it to the API servers' operator.
 pub const CSR_CA: Bundle = Bundle { configmap: "csr-controller-ca", copies: &[], ..KUBELET_SERVING_CA };
 pub const ETCD_CA: Bundle = Bundle {
     namespace: NS_ETCD, configmap: "etcd-ca-bundle", copies: &[(Pod::Etcd, "etcd-ca-bundle"), (Pod::ApiServer, "etcd-serving-ca")],

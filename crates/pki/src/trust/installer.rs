@@ -63,7 +63,7 @@ pub const LEAVES: &[Leaf] = &[
 
 const CLIENT_SIGNERS: &[&Signer] = &[&ADMIN_SIGNER, &KUBELET_SIGNER, &CONTROL_PLANE_SIGNER, &TO_KUBELET, &KUBELET_BOOTSTRAP_SIGNER];
 const ADMIN_CA: Bundle = Bundle { namespace: NS_CONFIG, configmap: "admin-kubeconfig-client-ca", ..bundle("tls.AdminKubeConfigCABundle", "admin-kubeconfig-ca-bundle", &[&ADMIN_SIGNER]) };
-/// Whom clients of the API trust.
+/// Signers of API servers that clients trust.
 pub const SERVER_CA: Bundle = Bundle {
     namespace: NS_CONFIG_MANAGED, configmap: "kube-apiserver-server-ca", copies: &[(Pod::ControllerManager, "serviceaccount-ca")],
     ..bundle("tls.KubeAPIServerCompleteCABundle", "kube-apiserver-complete-server-ca-bundle", &[&LOCALHOST_SIGNER, &SERVICE_SIGNER, &LB_SIGNER])

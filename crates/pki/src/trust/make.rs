@@ -2,7 +2,7 @@
 
 use super::{Leaf, Names, Signer, Start};
 use crate::{
-    CaSpec, CertKey, KeyAlgorithm, LAG, LeafSpec, PkiError, issue, new_backdated_ca, new_ca, renew_ca,
+    CaSpec, CertKey, KeyAlgorithm, LAG, LeafSpec, Result, issue, new_backdated_ca, new_ca, renew_ca,
 };
 use seedling_types::{ClusterDomain, Host, Role};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct Cluster<'a> {
 type Sans = (Vec<String>, Vec<IpAddr>);
 
 impl Signer {
-    pub fn make(&self, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    pub fn make(&self, alg: KeyAlgorithm, now: OffsetDateTime) -> Result<CertKey> {
         match self.start {
             Start::Now => new_ca(&self.spec(self.cn), alg, now),
             Start::Backdated => new_backdated_ca(&self.spec(self.cn), alg, now),
@@ -33,7 +33,7 @@ impl Signer {
     }
 
     /// The same signer with the same key, valid from now on: what it signed stays good.
-    pub fn renew(&self, old_key: &str, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    pub fn renew(&self, old_key: &str, now: OffsetDateTime) -> Result<CertKey> {
         let spec = self.spec(self.cn);
         match self.start {
             Start::Backdated => {
@@ -45,7 +45,7 @@ impl Signer {
 
     /// The one that takes its place. It is valid at once for everybody whose clock is not far from ours, and its name says when it was made:
     /// two with the same name could not be told apart by those who see a certificate of theirs.
-    pub fn make_next(&self, validity: Duration, now: OffsetDateTime) -> Result<CertKey, PkiError> {
+    pub fn make_next(&self, validity: Duration, now: OffsetDateTime) -> Result<CertKey> {
         let spec = CaSpec { cn: &dated(self.next_cn, now), ou: Some("openshift"), validity };
         new_backdated_ca(&spec, KeyAlgorithm::default(), now)
     }
@@ -67,7 +67,7 @@ impl Leaf {
         cluster: Option<&Cluster>,
         alg: KeyAlgorithm,
         now: OffsetDateTime,
-    ) -> Result<CertKey, PkiError> {
+    ) -> Result<CertKey> {
         let names = cluster.map(|cluster| self.names.of(cluster, None)).unwrap_or_default();
         issue(ca, &self.spec(self.cn, names, self.validity), alg.of_leaf(), now)
     }
@@ -84,7 +84,7 @@ impl Leaf {
         cluster: &Cluster,
         validity: Duration,
         now: OffsetDateTime,
-    ) -> Result<BTreeMap<String, String>, PkiError> {
+    ) -> Result<BTreeMap<String, String>> {
         let mut files = BTreeMap::new();
         for (stem, member) in self.pairs(cluster) {
             let cn = member.map_or(self.cn.to_string(), |address| address.to_string());

@@ -25,7 +25,7 @@ pub const LEAVES: &[Leaf] = &[
     SCHEDULER_CLIENT,
 ];
 
-/// Whom servers behind the API believe as API servers.
+/// Signers of API servers that servers behind the API trust.
 pub const AGGREGATOR_CA: Bundle = Bundle {
     namespace: NS_CONFIG_MANAGED, configmap: "kube-apiserver-aggregator-client-ca", copies: &[(Pod::ApiServer, "aggregator-client-ca")],
     ..bundle("", "", &[&AGGREGATOR_SIGNER])

@@ -3,7 +3,7 @@
 
 use super::{INDEX, Index, NODE_IMAGE, Part};
 use crate::build::sweep;
-use crate::error::{At, ReleaseError};
+use crate::error::{At, ReleaseError, Result};
 use crate::info;
 use crate::tree::sha256;
 use flate2::bufread::GzDecoder;
@@ -42,7 +42,7 @@ pub fn load(
     version: &str,
     places: &Places,
     say: &(dyn Fn(&str) + Sync),
-) -> Result<ReleaseInfo, ReleaseError> {
+) -> Result<ReleaseInfo> {
     let id = places.node_image.file_name().unwrap_or_default().to_string_lossy();
     compare_with_sums(archive, say)?;
     let (index, positions) = read_index(archive)?;
@@ -78,7 +78,7 @@ pub fn load(
 }
 
 /// A list of sums beside the file knows better than the file itself.
-fn compare_with_sums(archive: &Path, say: &dyn Fn(&str)) -> Result<(), ReleaseError> {
+fn compare_with_sums(archive: &Path, say: &dyn Fn(&str)) -> Result<()> {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let sums = fs::read_to_string(parent(archive).join(SUMS)).unwrap_or_default();
     let line = sums.lines().filter_map(|line| line.split_once("  ")).find(|(_, file)| *file == name);
@@ -93,7 +93,7 @@ fn compare_with_sums(archive: &Path, say: &dyn Fn(&str)) -> Result<(), ReleaseEr
 /// Where every file of the archive lies, and its size, by name.
 type Positions = BTreeMap<PathBuf, (u64, u64)>;
 
-fn read_index(archive: &Path) -> Result<(Index, Positions), ReleaseError> {
+fn read_index(archive: &Path) -> Result<(Index, Positions)> {
     let file = File::open(archive).at(archive)?;
     // The library's own words quote what it stumbled over.
     let bad = |_: io::Error| damaged(archive, "it is not a payload archive, or not whole");
@@ -114,7 +114,7 @@ fn read_index(archive: &Path) -> Result<(Index, Positions), ReleaseError> {
     Ok((index.ok_or_else(none)?, positions))
 }
 
-fn locate(archive: &Path, index: Index, positions: &Positions) -> Result<Vec<Found>, ReleaseError> {
+fn locate(archive: &Path, index: Index, positions: &Positions) -> Result<Vec<Found>> {
     let found = index.parts.into_iter().map(|part| match positions.get(Path::new(&part.file())) {
         Some((at, size)) if *size == part.size => Ok(Found { at: *at, part }),
         _ => Err(damaged(archive, &format!("{} is not in it", part.file()))),
@@ -122,20 +122,20 @@ fn locate(archive: &Path, index: Index, positions: &Positions) -> Result<Vec<Fou
     found.collect()
 }
 
-fn part_of(archive: &Path, found: &Found) -> Result<io::Take<File>, ReleaseError> {
+fn part_of(archive: &Path, found: &Found) -> Result<io::Take<File>> {
     let mut file = File::open(archive).at(archive)?;
     file.seek(SeekFrom::Start(found.at)).at(archive)?;
     Ok(file.take(found.part.size))
 }
 
-fn check(archive: &Path, found: &Found) -> Result<(), ReleaseError> {
+fn check(archive: &Path, found: &Found) -> Result<()> {
     match sha256(part_of(archive, found)?).at(archive)? == found.part.sha256 {
         true => Ok(()),
         false => Err(damaged(archive, &format!("{} is not what the index says", found.part.file()))),
     }
 }
 
-fn take_in(archive: &Path, found: &Found, place: &Path) -> Result<(), ReleaseError> {
+fn take_in(archive: &Path, found: &Found, place: &Path) -> Result<()> {
     let parent = parent(place);
     let temporary = tempfile::Builder::new().prefix(LOADING).tempdir_in(parent).at(parent)?;
     let new = temporary.path().join(&found.part.name);
@@ -150,7 +150,7 @@ fn take_in(archive: &Path, found: &Found, place: &Path) -> Result<(), ReleaseErr
     renameat2(AT_FDCWD, &new, AT_FDCWD, place, flags).map_err(io::Error::from).at(place)
 }
 
-fn unpack(archive: &Path, found: &Found, into: &Path) -> Result<(), ReleaseError> {
+fn unpack(archive: &Path, found: &Found, into: &Path) -> Result<()> {
     let packed = BufReader::with_capacity(1 << 20, part_of(archive, found)?);
     let mut tar = tar::Archive::new(GzDecoder::new(packed).take(found.part.unpacked));
     tar.set_preserve_permissions(true);
@@ -171,7 +171,7 @@ fn unpack(archive: &Path, found: &Found, into: &Path) -> Result<(), ReleaseError
     Ok(())
 }
 
-fn has_room(dir: &Path, bytes: u64) -> Result<(), ReleaseError> {
+fn has_room(dir: &Path, bytes: u64) -> Result<()> {
     let disk = statvfs(dir).map_err(io::Error::from).at(dir)?;
     let free = disk.blocks_available() * disk.fragment_size();
     if free > bytes {

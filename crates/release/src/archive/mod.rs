@@ -13,7 +13,7 @@ mod tests;
 pub use load::{Places, load};
 pub use pack::pack;
 
-use crate::error::ReleaseError;
+use crate::error::{ReleaseError, Result};
 use serde::{Deserialize, Serialize};
 
 /// Counted up when an older program could not read what a newer one packs.
@@ -51,7 +51,7 @@ impl Part {
 }
 
 impl Index {
-    fn check(&self, version: &str, node_image: &str) -> Result<(), ReleaseError> {
+    fn check(&self, version: &str, node_image: &str) -> Result<()> {
         let names: Vec<_> = self.parts.iter().map(|part| part.name.as_str()).collect();
         let known = self.format == FORMAT && names == [NODE_IMAGE, RELEASE];
         if known && (self.version.as_str(), self.node_image.as_str()) == (version, node_image) {

@@ -1,7 +1,7 @@
 //! Directories → archive. Names are sorted and times left out: what was built twice is the same file twice.
 
 use super::{FORMAT, INDEX, Index, NODE_IMAGE, Part, RELEASE};
-use crate::error::{At, ReleaseError};
+use crate::error::{At, ReleaseError, Result};
 use crate::tree::{Hashing, Source, Tree};
 use flate2::{Compression, GzBuilder};
 use std::fs::{self, File, Metadata};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const NOT_SHIPPED: &[&str] = &["made.json"];
 
 /// `node_image` is a directory named after what it was made of.
-pub fn pack(version: &str, release: &Path, node_image: &Path, out: &Path) -> Result<(), ReleaseError> {
+pub fn pack(version: &str, release: &Path, node_image: &Path, out: &Path) -> Result<()> {
     let dir = out.parent().unwrap_or(Path::new("."));
     let work = tempfile::tempdir_in(dir).at(dir)?;
     let work = work.path();
@@ -38,7 +38,7 @@ pub fn pack(version: &str, release: &Path, node_image: &Path, out: &Path) -> Res
     crate::oci::keep(temporary, out)
 }
 
-fn part(name: &str, dir: &Path, work: &Path) -> Result<Part, ReleaseError> {
+fn part(name: &str, dir: &Path, work: &Path) -> Result<Part> {
     let path = work.join(format!("{name}.tar.gz"));
     let file = BufWriter::with_capacity(1 << 20, File::create(&path).at(&path)?);
     let gz = GzBuilder::new().write(Hashing::new(file), Compression::default());
@@ -52,7 +52,7 @@ fn part(name: &str, dir: &Path, work: &Path) -> Result<Part, ReleaseError> {
 }
 
 /// Everything below, sorted: a directory comes before what is in it.
-fn walk(root: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
+fn walk(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
@@ -73,7 +73,7 @@ fn walk(root: &Path) -> Result<Vec<PathBuf>, ReleaseError> {
     Ok(found)
 }
 
-fn append(tar: &mut tar::Builder<impl Write>, path: &Path, name: &Path) -> Result<(), ReleaseError> {
+fn append(tar: &mut tar::Builder<impl Write>, path: &Path, name: &Path) -> Result<()> {
     let metadata = fs::symlink_metadata(path).at(path)?;
     let mut header = header(&metadata);
     let kind = metadata.file_type();

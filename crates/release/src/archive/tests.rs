@@ -31,7 +31,7 @@ fn places(dir: &Path) -> Places {
     Places { cache: dir.into(), release: dir.join("release"), node_image: dir.join("node-image").join(ID) }
 }
 
-fn load_into(archive: &Path, dir: &Path) -> Result<(), ReleaseError> {
+fn load_into(archive: &Path, dir: &Path) -> Result<()> {
     load(archive, "1.0.0", &places(dir), &|_| {}).map(drop)
 }
 

@@ -1,6 +1,6 @@
 //! A Debian package: an `ar` archive of two compressed tars. dpkg-deb would do it too, from a folder with the right owners and times.
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, Result};
 use crate::oci::write_atomically;
 use crate::tree::{Source, Tree};
 use flate2::{Compression, GzBuilder};
@@ -22,7 +22,7 @@ impl Package {
         self.files.file(path, 0o644, Source::Bytes(contents.into()));
     }
     /// As Debian wants its documents.
-    pub fn compressed(&mut self, path: &str, contents: &[u8]) -> Result<(), ReleaseError> {
+    pub fn compressed(&mut self, path: &str, contents: &[u8]) -> Result<()> {
         self.text(&format!("{path}.gz"), gzip(Compression::best(), contents)?);
         Ok(())
     }
@@ -32,7 +32,7 @@ impl Package {
 }
 
 /// `time` is in seconds since 1970, for every file in it.
-pub fn write_deb(package: &Package, version: &str, time: u64, out: &Path) -> Result<(), ReleaseError> {
+pub fn write_deb(package: &Package, version: &str, time: u64, out: &Path) -> Result<()> {
     let mut control = Tree::default();
     let size = package.files.size()?.div_ceil(1024);
     let fields = format!("{}\nVersion: {version}\nInstalled-Size: {size}\n", package.control.trim_end());
@@ -48,14 +48,14 @@ pub fn write_deb(package: &Package, version: &str, time: u64, out: &Path) -> Res
     write_atomically(out, &ar)
 }
 
-fn tar_gz(tree: &Tree, time: u64) -> Result<Vec<u8>, ReleaseError> {
+fn tar_gz(tree: &Tree, time: u64) -> Result<Vec<u8>> {
     let mut tar = Vec::new();
     tree.write_tar_of(time, &mut tar)?;
     gzip(Compression::default(), &tar)
 }
 
 /// Without name and time.
-fn gzip(level: Compression, bytes: &[u8]) -> Result<Vec<u8>, ReleaseError> {
+fn gzip(level: Compression, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut gz = GzBuilder::new().write(Vec::new(), level);
     std::io::Write::write_all(&mut gz, bytes).and_then(|()| gz.finish()).at("package")
 }

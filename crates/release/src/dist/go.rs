@@ -1,6 +1,6 @@
 //! The modules a Go program was built from, as Go writes them into every program (`go version -m` shows the same).
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, Result};
 use crate::oci::Layout;
 use seedling_types::ReleaseInfo;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,10 +85,7 @@ fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Every Go program of a release by name: those of `bin/` and those in the images.
-pub(super) fn programs(
-    dir: &Path,
-    release: &ReleaseInfo,
-) -> Result<BTreeMap<String, BuildInfo>, ReleaseError> {
+pub(super) fn programs(dir: &Path, release: &ReleaseInfo) -> Result<BTreeMap<String, BuildInfo>> {
     let mut found = BTreeMap::new();
     let bin = dir.join("bin");
     for entry in fs::read_dir(&bin).at(&bin)? {

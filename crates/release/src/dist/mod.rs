@@ -11,14 +11,14 @@ mod sources;
 pub use deb::{Package, write_deb};
 pub use sbom::{Inputs, write_sbom};
 
-use crate::error::{At, ReleaseError};
+use crate::error::{At, Result};
 use crate::oci::write_atomically;
 use crate::tree::sha256;
 use std::fs::File;
 use std::path::Path;
 
 /// `SHA256SUMS` over some files of a folder, as `sha256sum -c` reads it.
-pub fn write_sums(dir: &Path, names: &[String]) -> Result<(), ReleaseError> {
+pub fn write_sums(dir: &Path, names: &[String]) -> Result<()> {
     let mut lines = String::new();
     for name in names {
         let path = dir.join(name);

@@ -2,7 +2,7 @@
 
 use super::go;
 use super::sources::{self, Origin};
-use crate::error::{At, ReleaseError};
+use crate::error::{At, Result};
 use crate::info;
 use crate::oci::write_atomically;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn id(purl: &str) -> String {
     format!("SPDXRef-{name}-{sum}")
 }
 
-pub fn write_sbom(inputs: &Inputs, out: &Path) -> Result<(), ReleaseError> {
+pub fn write_sbom(inputs: &Inputs, out: &Path) -> Result<()> {
     let release = info::load(inputs.release)?;
     let mut bill = Bill::default();
     let binary = bill.own("seedling", inputs.version, &sources::crates(inputs.source)?);

@@ -1,6 +1,6 @@
 //! What Seedling and its payload are made of: crates, Go modules, Debian packages.
 
-use crate::error::{At, ReleaseError, output};
+use crate::error::{At, Result, output};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) struct Origin {
 }
 
 /// The crates that are linked into the binary: cargo says which, the lock file has their sums.
-pub(super) fn crates(source: &Path) -> Result<Vec<Origin>, ReleaseError> {
+pub(super) fn crates(source: &Path) -> Result<Vec<Origin>> {
     let mut cargo = Command::new("cargo");
     cargo.args(["tree", "--locked", "--package", "seedling", "--edges", "normal", "--prefix", "none"]);
     cargo.args(["--target", "x86_64-unknown-linux-gnu", "--format", "{p}\t{l}"]).current_dir(source);
@@ -76,7 +76,7 @@ fn debian(name: &str, version: &str, architecture: &str, sha256: Option<String>)
 }
 
 /// The packages of a root file system, from dpkg's own list.
-pub(super) fn installed(root: &Path) -> Result<Vec<Origin>, ReleaseError> {
+pub(super) fn installed(root: &Path) -> Result<Vec<Origin>> {
     let path = root.join("var/lib/dpkg/status");
     let status = fs::read_to_string(&path).at(&path)?;
     let field = |paragraph: &str, name: &str| -> Option<String> {

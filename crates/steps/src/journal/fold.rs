@@ -49,7 +49,7 @@ pub enum Fate {
     Done,
     Failed,
     Skipped,
-    /// Whoever worked on it was killed, or its machine switched off.
+    /// The process that worked on it was killed, or its machine switched off.
     Interrupted,
 }
 

@@ -1,7 +1,7 @@
-//! One journal a node: what was begun, what came of it, and when. Everything else that tells of steps is folded from it.
+//! One journal a node: what was begun, what came of it, and when. All other records of steps are derived from it.
 //!
-//! JSON lines, appended by whoever works on the node: first boot, services, installer pods. A line that a power cut left half
-//! written is as good as not written: what it spoke of counts as not begun, or not ended.
+//! JSON lines, appended by everything that works on the node: first boot, services, installer pods. A line that a power cut left half
+//! written does not count: what it was about was not begun, or not ended.
 
 mod fold;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
 
-/// The machine itself: when it is switched on, nothing of before goes on.
+/// The machine itself: when it is switched on, nothing from before is still running.
 pub const BOOT: &str = "boot";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
-//! Writers of the journal: any number, each line whole and on the disk before the step goes on.
+//! Writers of the journal: any number, each line whole and on the disk before the step continues.
 
 use super::{Event, Line, fold, lines};
+use crate::{if_there, sync_directory};
 use seedling_types::paths;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -32,15 +33,11 @@ impl Journal {
 
     /// Everybody's lines. A journal that is not there yet is empty.
     pub fn read(&self) -> io::Result<Vec<Line>> {
-        match std::fs::read(&self.path) {
-            Ok(bytes) => Ok(lines(&bytes)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(e),
-        }
+        Ok(lines(&if_there(std::fs::read(&self.path))?.unwrap_or_default()))
     }
 
-    /// For those who wait for another: what it is at. A step that is tried again and again is always the same.
-    pub fn says(&self, who: &str) -> String {
+    /// How far another service is, for those who wait for it. A step that is tried again and again gives the same text.
+    pub fn summary_of(&self, who: &str) -> String {
         let state = fold(&self.read().unwrap_or_default());
         let steps = state.service(who).map_or(&[][..], |s| &s.steps);
         let done = steps.iter().filter(|s| s.was_done).count();
@@ -59,7 +56,7 @@ impl Journal {
         self.append(&Line::now(&self.who, Some(step), Event::Begin))
     }
 
-    /// With what a later run must know to go on.
+    /// With what a later run needs to continue.
     pub fn begin_with(&self, step: &str, facts: BTreeMap<String, String>) -> io::Result<()> {
         self.append(&Line { facts, ..Line::now(&self.who, Some(step), Event::Begin) })
     }
@@ -94,11 +91,11 @@ impl Journal {
         let dir = self.path.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(dir)?;
         let file = open()?;
-        File::open(dir)?.sync_all()?;
+        sync_directory(dir)?;
         Ok(file)
     }
 
-    /// Works on a step, with a line before and one after. For steps that can be told by what they leave behind: a journal that
+    /// Works on a step, with a line before and one after. For steps whose results show by themselves that they were done: a journal that
     /// cannot be written is said and does not stop them.
     pub async fn step<T, E: Display>(
         &self,
@@ -107,16 +104,12 @@ impl Journal {
     ) -> Result<T, E> {
         self.tell(Line::now(&self.who, Some(step), Event::Begin));
         let worked = work.await;
-        let mut line = Line::now(&self.who, Some(step), Event::End);
-        if let Err(e) = &worked {
-            line = Line { event: Event::Failed, note: Some(format!("{e:#}")), ..line };
-        }
-        self.tell(line);
+        self.tell_end(Some(step), &worked);
         worked
     }
 
     /// As `step`, for the service itself.
-    pub async fn run<T, E: Display>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    pub async fn service<T, E: Display>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         self.tell(Line::now(&self.who, None, Event::Begin));
         let worked = work.await;
         self.finished(&worked);
@@ -125,11 +118,15 @@ impl Journal {
 
     /// The service ended; one that becomes another program says so before.
     pub fn finished<T, E: Display>(&self, worked: &Result<T, E>) {
-        let mut line = Line::now(&self.who, None, Event::End);
-        if let Err(e) = worked {
-            line = Line { event: Event::Failed, note: Some(format!("{e:#}")), ..line };
-        }
-        self.tell(line);
+        self.tell_end(None, worked);
+    }
+
+    fn tell_end<T, E: Display>(&self, step: Option<&str>, worked: &Result<T, E>) {
+        let line = Line::now(&self.who, step, Event::End);
+        self.tell(match worked {
+            Ok(_) => line,
+            Err(e) => Line { event: Event::Failed, note: Some(format!("{e:#}")), ..line },
+        });
     }
 
     fn tell(&self, line: Line) {

@@ -43,28 +43,20 @@ pub(super) static BAREMETAL: Struct = Struct {
 
 static MACHINE: Struct = Struct { go: "baremetal.MachinePool", doc: "No settings.", fields: &[] };
 
-static HOST: Struct =
-    Struct {
-        go: "baremetal.Host",
-        doc: "A machine.",
-        fields: &[
-            Field::new("bmc", Kind::Struct(&BMC), "Its management controller.").required(),
-            Field::text("bootMACAddress", "The MAC address of the card that it boots from.").required(),
-            Field::new("bootMode", Kind::Text("baremetal.BootMode"), "How it boots.")
-                .default("UEFI")
-                .values(&["UEFI", "UEFISecureBoot", "legacy"]),
-            Field::text("hardwareProfile", "A name for its kind of hardware.").default("default"),
-            Field::text("name", "Its name.").required(),
-            Field::new("networkConfig", Kind::Any, "Its network, as NMState has it."),
-            Field::text("role", "What it is to be; without a role it fills the control plane first.")
-                .values(&["master", "arbiter", "worker"]),
-            Field::new(
-                "rootDeviceHints",
-                Kind::Struct(&ROOT_DEVICE_HINTS),
-                "Which disk the operating system goes to. All that is said must be true of it.",
-            ),
-        ],
-    };
+static HOST: Struct = Struct {
+    go: "baremetal.Host",
+    doc: "A machine.",
+    fields: &[
+        Field::new("bmc", Kind::Struct(&BMC), "Its management controller.").required(),
+        Field::text("bootMACAddress", "The MAC address of the card that it boots from.").required(),
+        Field::new("bootMode", Kind::Text("baremetal.BootMode"), "How it boots.").default("UEFI").values(&["UEFI", "UEFISecureBoot", "legacy"]),
+        Field::text("hardwareProfile", "A name for its kind of hardware.").default("default"),
+        Field::text("name", "Its name.").required(),
+        Field::new("networkConfig", Kind::Any, "Its network, as NMState has it."),
+        Field::text("role", "What it is to be; without a role it fills the control plane first.").values(&["master", "arbiter", "worker"]),
+        Field::new("rootDeviceHints", Kind::Struct(&ROOT_DEVICE_HINTS), "Which disk the operating system goes to. All that is said must be true of it."),
+    ],
+};
 static BMC: Struct = Struct {
     go: "baremetal.BMC",
     doc: "A management controller.",
@@ -94,11 +86,5 @@ static ROOT_DEVICE_HINTS: Struct = Struct {
 static LOAD_BALANCER: Struct = Struct {
     go: "v1.BareMetalPlatformLoadBalancer",
     doc: "Who spreads requests over the machines.",
-    fields: &[Field::new(
-        "type",
-        Kind::Text("v1.PlatformLoadBalancerType"),
-        "The cluster itself, or a load balancer of yours; then the addresses may lie anywhere.",
-    )
-    .default("OpenShiftManagedDefault")
-    .values(&["OpenShiftManagedDefault", "UserManaged"])],
+    fields: &[Field::new("type", Kind::Text("v1.PlatformLoadBalancerType"), "The cluster itself, or a load balancer of yours; then the addresses may lie anywhere.").default("OpenShiftManagedDefault").values(&["OpenShiftManagedDefault", "UserManaged"])],
 };

@@ -69,43 +69,15 @@ static MACHINE_POOL: Struct = Struct {
     go: "types.MachinePool",
     doc: "Machines of one kind.",
     fields: &[
-        Field::new(
-            "architecture",
-            Kind::Text("types.Architecture"),
-            "The machines' instruction set. The release decides which one works.",
-        )
-        .default("amd64")
-        .values(&["amd64", "arm64", "ppc64le", "s390x"]),
-        Field::new(
-            "diskSetup",
-            Kind::List("[]types.Disk", &Kind::Struct(&DISK)),
-            "What further disks of the machines are for. Needs the feature gate MultiDiskSetup.",
-        ),
-        Field::new(
-            "fencing",
-            Kind::Struct(&FENCING),
-            "For two control-plane machines without an arbiter: how one switches the other off.",
-        ),
-        Field::new(
-            "hyperthreading",
-            Kind::Text("types.HyperthreadingMode"),
-            "Whether the machines run several threads on a core.",
-        )
-        .default("Enabled")
-        .values(&["Enabled", "Disabled"]),
-        Field::text("name", "master, arbiter or worker; the first two are set whatever is written.")
-            .required(),
-        Field::new(
-            "platform",
-            Kind::Struct(&POOL_PLATFORM),
-            "Settings of the machines that only their platform knows. Empty on none.",
-        ),
-        Field::new(
-            "replicas",
-            Kind::Int("int64"),
-            "How many machines. 3 control-plane machines survive the loss of one.",
-        )
-        .default("3"),
+        Field::new("architecture", Kind::Text("types.Architecture"), "The machines' instruction set. The release decides which one works.")
+            .default("amd64").values(&["amd64", "arm64", "ppc64le", "s390x"]),
+        Field::new("diskSetup", Kind::List("[]types.Disk", &Kind::Struct(&DISK)), "What further disks of the machines are for. Needs the feature gate MultiDiskSetup."),
+        Field::new("fencing", Kind::Struct(&FENCING), "For two control-plane machines without an arbiter: how one switches the other off."),
+        Field::new("hyperthreading", Kind::Text("types.HyperthreadingMode"), "Whether the machines run several threads on a core.")
+            .default("Enabled").values(&["Enabled", "Disabled"]),
+        Field::text("name", "master, arbiter or worker; the first two are set whatever is written.").required(),
+        Field::new("platform", Kind::Struct(&POOL_PLATFORM), "Settings of the machines that only their platform knows. Empty on none."),
+        Field::new("replicas", Kind::Int("int64"), "How many machines. 3 control-plane machines survive the loss of one.").default("3"),
     ],
 };
 
@@ -115,11 +87,7 @@ static DISK: Struct = Struct {
     fields: &[
         Field::new("etcd", ETCD_DISK, "The disk that holds etcd's data."),
         Field::new("swap", SWAP_DISK, "The disk that is swapped to."),
-        Field::new("type", Kind::Text("types.DiskType"), "What the disk is for.").required().values(&[
-            "etcd",
-            "swap",
-            "user-defined",
-        ]),
+        Field::new("type", Kind::Text("types.DiskType"), "What the disk is for.").required().values(&["etcd", "swap", "user-defined"]),
         Field::new("userDefined", USER_DISK, "A disk mounted where you say."),
     ],
 };
@@ -137,25 +105,15 @@ const DISK_ID: Field =
 static FENCING: Struct = Struct {
     go: "types.Fencing",
     doc: "How control-plane machines switch each other off.",
-    fields: &[Field::new(
-        "credentials",
-        Kind::List("[]*types.Credential", &Kind::Struct(&FENCING_CREDENTIAL)),
-        "One entry a control-plane machine.",
-    )],
+    fields: &[Field::new("credentials", Kind::List("[]*types.Credential", &Kind::Struct(&FENCING_CREDENTIAL)), "One entry a control-plane machine.")],
 };
 static FENCING_CREDENTIAL: Struct = Struct {
     go: "types.Credential",
     doc: "The management controller of a machine.",
     fields: &[
-        Field::text("address", "Its Redfish address, e.g. redfish+https://192.168.1.1/redfish/v1/Systems/1")
-            .required(),
-        Field::new(
-            "certificateVerification",
-            Kind::Text("types.CertificateVerificationPolicy"),
-            "Whether its certificate is checked.",
-        )
-        .default("Enabled")
-        .values(&["Enabled", "Disabled"]),
+        Field::text("address", "Its Redfish address, e.g. redfish+https://192.168.1.1/redfish/v1/Systems/1").required(),
+        Field::new("certificateVerification", Kind::Text("types.CertificateVerificationPolicy"), "Whether its certificate is checked.")
+            .default("Enabled").values(&["Enabled", "Disabled"]),
         Field::text("hostName", "The machine's host name. This or macAddress is needed."),
         Field::text("macAddress", "The machine's MAC address. This or hostName is needed."),
         Field::text("password", "The password for it.").required(),
@@ -167,21 +125,9 @@ static POOL_PLATFORM: Struct = Struct {
     go: "types.MachinePoolPlatform",
     doc: "Settings of a pool's machines on one platform.",
     fields: &[
-        elsewhere("aws"),
-        elsewhere("azure"),
-        Field::new(
-            "baremetal",
-            Kind::Struct(&EMPTY_POOL),
-            "There are no settings for machines on bare metal: {}",
-        ),
-        elsewhere("gcp"),
-        elsewhere("ibmcloud"),
-        elsewhere("nutanix"),
-        elsewhere("openstack"),
-        elsewhere("ovirt"),
-        elsewhere("powervc"),
-        elsewhere("powervs"),
-        elsewhere("vsphere"),
+        elsewhere("aws"), elsewhere("azure"),
+        Field::new("baremetal", Kind::Struct(&EMPTY_POOL), "There are no settings for machines on bare metal: {}"),
+        elsewhere("gcp"), elsewhere("ibmcloud"), elsewhere("nutanix"), elsewhere("openstack"), elsewhere("ovirt"), elsewhere("powervc"), elsewhere("powervs"), elsewhere("vsphere"),
     ],
 };
 static EMPTY_POOL: Struct = Struct { go: "baremetal.MachinePool", doc: "No settings.", fields: &[] };
@@ -190,60 +136,32 @@ static PLATFORM: Struct = Struct {
     go: "types.Platform",
     doc: "What the machines stand on. Seedling installs on none and baremetal.",
     fields: &[
-        elsewhere("aws"),
-        elsewhere("azure"),
-        Field::new(
-            "baremetal",
-            Kind::Struct(&BAREMETAL),
-            "Machines with management controllers, and addresses that move between them.",
-        ),
-        elsewhere("external"),
-        elsewhere("gcp"),
-        elsewhere("ibmcloud"),
+        elsewhere("aws"), elsewhere("azure"),
+        Field::new("baremetal", Kind::Struct(&BAREMETAL), "Machines with management controllers, and addresses that move between them."),
+        elsewhere("external"), elsewhere("gcp"), elsewhere("ibmcloud"),
         Field::new("none", Kind::Struct(&NONE), "Machines that you switch on and connect yourself: {}"),
-        elsewhere("nutanix"),
-        elsewhere("openstack"),
-        elsewhere("ovirt"),
-        elsewhere("powervc"),
-        elsewhere("powervs"),
-        elsewhere("vsphere"),
+        elsewhere("nutanix"), elsewhere("openstack"), elsewhere("ovirt"), elsewhere("powervc"), elsewhere("powervs"), elsewhere("vsphere"),
     ],
 };
 static NONE: Struct = Struct { go: "none.Platform", doc: "There is nothing to set.", fields: &[] };
 
 const fn elsewhere(name: &'static str) -> Field {
-    Field::new(name, Kind::Any, "Seedling does not install there.")
-}
+    Field::new(name, Kind::Any, "Seedling does not install there.")}
 
 static NETWORKING: Struct = Struct {
     go: "types.Networking",
     doc: "The networks of machines, pods and services. No two may overlap. With two service networks, one IPv4 and one IPv6, the cluster is dual-stack and every list needs both.",
     fields: &[
-        Field::new("clusterNetwork", CLUSTER_NETWORKS, "Addresses for pods.")
-            .default("10.128.0.0/14, hostPrefix 23"),
+        Field::new("clusterNetwork", CLUSTER_NETWORKS, "Addresses for pods.").default("10.128.0.0/14, hostPrefix 23"),
         Field::new("clusterNetworkMTU", Kind::Int("uint32"), "The pod network's MTU. On AWS only."),
         Field::new("clusterNetworks", CLUSTER_NETWORKS, "The old name of clusterNetwork."),
         Field::new("machineCIDR", Kind::Cidr, "The old form of machineNetwork, with one network."),
-        Field::new(
-            "machineNetwork",
-            Kind::List("[]types.MachineNetworkEntry", &Kind::Struct(&MACHINE_NETWORK)),
-            "Addresses of the machines.",
-        )
-        .default("10.0.0.0/16"),
-        Field::new(
-            "networkObservability",
-            Kind::Struct(&NETWORK_OBSERVABILITY),
-            "Whether the flows in the network are watched.",
-        ),
+        Field::new("machineNetwork", Kind::List("[]types.MachineNetworkEntry", &Kind::Struct(&MACHINE_NETWORK)), "Addresses of the machines.").default("10.0.0.0/16"),
+        Field::new("networkObservability", Kind::Struct(&NETWORK_OBSERVABILITY), "Whether the flows in the network are watched."),
         Field::text("networkType", "Who makes the pod network.").default("OVNKubernetes"),
         Field::new("ovnKubernetesConfig", Kind::Struct(&OVN_KUBERNETES), "Settings of OVN-Kubernetes."),
         Field::new("serviceCIDR", Kind::Cidr, "The old form of serviceNetwork, with one network."),
-        Field::new(
-            "serviceNetwork",
-            Kind::List("[]ipnet.IPNet", &Kind::Cidr),
-            "Addresses for Services: one network, or two for dual stack. IPv4 at least /12, IPv6 /112.",
-        )
-        .default("172.30.0.0/16"),
+        Field::new("serviceNetwork", Kind::List("[]ipnet.IPNet", &Kind::Cidr), "Addresses for Services: one network, or two for dual stack. IPv4 at least /12, IPv6 /112.").default("172.30.0.0/16"),
         Field::text("type", "The old name of networkType."),
     ],
 };
@@ -259,24 +177,14 @@ static CLUSTER_NETWORK: Struct = Struct {
     doc: "A network of pods, of which each node gets a part.",
     fields: &[
         Field::new("cidr", Kind::Cidr, "The network.").required(),
-        Field::new(
-            "hostPrefix",
-            Kind::Int("int32"),
-            "The size of a node's part: 23 is 510 addresses. 64 for IPv6.",
-        )
-        .default("23"),
-        Field::new(
-            "hostSubnetLength",
-            Kind::Int("int32"),
-            "The old form of hostPrefix: the bits that are left for a node's pods.",
-        ),
+        Field::new("hostPrefix", Kind::Int("int32"), "The size of a node's part: 23 is 510 addresses. 64 for IPv6.").default("23"),
+        Field::new("hostSubnetLength", Kind::Int("int32"), "The old form of hostPrefix: the bits that are left for a node's pods."),
     ],
 };
 static NETWORK_OBSERVABILITY: Struct = Struct {
     go: "types.NetworkObservability",
     doc: "Whether the flows in the network are watched.",
-    fields: &[Field::text("installationPolicy", "Whether the operator for it is installed.")
-        .values(&["InstallAndEnable", "NoAction"])],
+    fields: &[Field::text("installationPolicy", "Whether the operator for it is installed.").values(&["InstallAndEnable", "NoAction"])],
 };
 static OVN_KUBERNETES: Struct = Struct {
     go: "types.OVNKubernetesConfig",
@@ -295,10 +203,7 @@ static PROXY: Struct = Struct {
     fields: &[
         Field::text("httpProxy", "Where HTTP requests go: http://[user:password@]host:port"),
         Field::text("httpsProxy", "Where HTTPS requests go: http:// or https://[user:password@]host:port"),
-        Field::text(
-            "noProxy",
-            "What is reached without it: domains (.example.com for all below), addresses and networks, with commas and no spaces; or *",
-        ),
+        Field::text("noProxy", "What is reached without it: domains (.example.com for all below), addresses and networks, with commas and no spaces; or *"),
     ],
 };
 
@@ -313,13 +218,8 @@ static DIGEST_SOURCE: Struct = Struct {
     fields: &[
         MIRRORS,
         SOURCE,
-        Field::new(
-            "sourcePolicy",
-            Kind::Text("v1.MirrorSourcePolicy"),
-            "Whether the source is asked where the mirrors fail.",
-        )
-        .default("AllowContactingSource")
-        .values(&["NeverContactSource", "AllowContactingSource"]),
+        Field::new("sourcePolicy", Kind::Text("v1.MirrorSourcePolicy"), "Whether the source is asked where the mirrors fail.")
+            .default("AllowContactingSource").values(&["NeverContactSource", "AllowContactingSource"]),
     ],
 };
 const MIRRORS: Field =
@@ -331,51 +231,31 @@ static OPERATOR_PUBLISHING: Struct = Struct {
     go: "types.OperatorPublishingStrategy",
     doc: "What of the cluster is public.",
     fields: &[
-        Field::text("apiserver", "Who can reach the API.")
-            .default("External")
-            .values(&["External", "Internal"]),
-        Field::text("ingress", "Who can reach the applications.")
-            .default("External")
-            .values(&["External", "Internal"]),
+        Field::text("apiserver", "Who can reach the API.").default("External").values(&["External", "Internal"]),
+        Field::text("ingress", "Who can reach the applications.").default("External").values(&["External", "Internal"]),
     ],
 };
 
 static BOOTSTRAP_IN_PLACE: Struct = Struct {
     go: "types.BootstrapInPlace",
     doc: "A single machine that boots the cluster by itself.",
-    fields: &[Field::text(
-        "installationDisk",
-        "The disk that the operating system is written to, e.g. /dev/sda",
-    )
-    .required()],
+    fields: &[Field::text("installationDisk", "The disk that the operating system is written to, e.g. /dev/sda").required()],
 };
 
 static CAPABILITIES: Struct = Struct {
     go: "types.Capabilities",
     doc: "Which optional parts of the payload are installed.",
     fields: &[
-        Field::new(
-            "additionalEnabledCapabilities",
-            Kind::List("[]v1.ClusterVersionCapability", &Kind::Text("v1.ClusterVersionCapability")),
-            "Parts beyond the baseline. Ingress must be among them or in the baseline.",
-        ),
-        Field::new(
-            "baselineCapabilitySet",
-            Kind::Text("v1.ClusterVersionCapabilitySet"),
-            "The parts that a version had, all (vCurrent), or none.",
-        )
-        .required()
-        .values(&[
-            "None", "v4.11", "v4.12", "v4.13", "v4.14", "v4.15", "v4.16", "v4.17", "v4.18", "vCurrent",
-        ]),
+        Field::new("additionalEnabledCapabilities", Kind::List("[]v1.ClusterVersionCapability", &Kind::Text("v1.ClusterVersionCapability")), "Parts beyond the baseline. Ingress must be among them or in the baseline."),
+        Field::new("baselineCapabilitySet", Kind::Text("v1.ClusterVersionCapabilitySet"), "The parts that a version had, all (vCurrent), or none.")
+            .required().values(&["None", "v4.11", "v4.12", "v4.13", "v4.14", "v4.15", "v4.16", "v4.17", "v4.18", "vCurrent"]),
     ],
 };
 
 static PKI: Struct = Struct {
     go: "types.PKIConfig",
     doc: "The keys of the cluster's certificates.",
-    fields: &[Field::new("signerCertificates", Kind::Struct(&SIGNERS), "The certificates that sign others.")
-        .required()],
+    fields: &[Field::new("signerCertificates", Kind::Struct(&SIGNERS), "The certificates that sign others.").required()],
 };
 static SIGNERS: Struct = Struct {
     go: "types.CertificateConfig",
@@ -386,9 +266,7 @@ static KEY: Struct = Struct {
     go: "v1alpha1.KeyConfig",
     doc: "A kind of key.",
     fields: &[
-        Field::new("algorithm", Kind::Text("v1alpha1.KeyAlgorithm"), "The algorithm.")
-            .required()
-            .values(&["RSA", "ECDSA"]),
+        Field::new("algorithm", Kind::Text("v1alpha1.KeyAlgorithm"), "The algorithm.").required().values(&["RSA", "ECDSA"]),
         Field::new("ecdsa", Kind::Struct(&ECDSA), "For ECDSA."),
         Field::new("rsa", Kind::Struct(&RSA), "For RSA."),
     ],
@@ -396,13 +274,10 @@ static KEY: Struct = Struct {
 static ECDSA: Struct = Struct {
     go: "v1alpha1.ECDSAKeyConfig",
     doc: "An ECDSA key.",
-    fields: &[Field::new("curve", Kind::Text("v1alpha1.ECDSACurve"), "The curve.")
-        .required()
-        .values(&["P256", "P384", "P521"])],
+    fields: &[Field::new("curve", Kind::Text("v1alpha1.ECDSACurve"), "The curve.").required().values(&["P256", "P384", "P521"])],
 };
 static RSA: Struct = Struct {
     go: "v1alpha1.RSAKeyConfig",
     doc: "An RSA key.",
-    fields: &[Field::new("keySize", Kind::Int("int32"), "Its size in bits: 2048 to 8192 in steps of 1024.")
-        .required()],
+    fields: &[Field::new("keySize", Kind::Int("int32"), "Its size in bits: 2048 to 8192 in steps of 1024.").required()],
 };

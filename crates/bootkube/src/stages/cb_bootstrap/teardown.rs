@@ -7,20 +7,17 @@ use kube::Client;
 use kube::api::Api;
 use seedling_api::Lease;
 use seedling_cluster::{ClusterError, get};
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_steps::{Condition, Probe, if_there, wait_for};
 use seedling_types::paths;
 use std::time::Duration;
 
 /// The clients go first and leave their leases; then the API server leaves the load balancer before it stops.
-pub(super) async fn run(c: &Context) -> Result<()> {
+pub(super) async fn tear_down(c: &Context) -> Result<()> {
     println!("Tearing down temporary bootstrap control plane...");
     c.journal.step("cb-bootstrap/stop-clients", stop_clients(c)).await?;
     c.journal.step("cb-bootstrap/stop-api-server", stop_api_server(c)).await?;
     let secrets = c.path(paths::BOOTSTRAP_SECRETS);
-    match std::fs::remove_dir_all(&secrets) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(cannot("remove", secrets)(e)),
-        _ => Ok(()),
-    }
+    if_there(std::fs::remove_dir_all(&secrets)).map(drop).map_err(cannot("remove", secrets))
 }
 
 async fn stop_clients(c: &Context) -> Result<()> {
@@ -45,7 +42,7 @@ async fn stop_api_server(c: &Context) -> Result<()> {
     gone(&c.node, "kube-apiserver").await
 }
 
-/// The kubelet stopped the container; asked of the runtime, since a standalone kubelet tells no API.
+/// Waits until the kubelet has stopped the container; asks the runtime, since a standalone kubelet reports to no API.
 async fn gone(node: &str, container: &str) -> Result<()> {
     let condition = Condition::new(
         format!("container {container} to stop"),
@@ -81,7 +78,7 @@ async fn release_lease(client: &Client, name: &str) -> Result<()> {
     let api: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
     match api.replace(name, &Default::default(), &lease).await {
         Ok(_) => Ok(()),
-        // Somebody else took it meanwhile.
+        // Somebody else has taken it.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(e) => Err(ClusterError::Api { what: format!("releasing Lease {name}"), source: e.into() }.into()),
     }

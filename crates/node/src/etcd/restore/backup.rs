@@ -6,8 +6,8 @@ use super::carry_out::copy_all;
 use super::here::Here;
 use crate::error::{cannot, ensure, in_file, write};
 use crate::{Error, Result};
-use seedling_cluster::etcd::Etcd;
-use seedling_types::{paths, ports};
+use seedling_steps::sync_directory;
+use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +43,7 @@ pub struct Backup {
 
 /// Where it is, and what is in it.
 pub async fn backup(here: &Here, into: &Path) -> Result<(PathBuf, Backup)> {
-    let mut etcd =
-        Etcd::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], &here.tls()?).await?;
+    let mut etcd = here.own().await?;
     // Answered by a majority: nothing of before is missing here.
     let (revision, given_up) = (etcd.revision().await?, etcd.given_up().await?);
     let status = etcd.status().await?;
@@ -74,7 +73,7 @@ pub async fn backup(here: &Here, into: &Path) -> Result<(PathBuf, Backup)> {
     write(&partial.0.join(ABOUT), serde_json::to_vec_pretty(&about)?)?;
     nix::unistd::sync();
     // A directory that is not empty is never replaced.
-    let renamed = fs::rename(&partial.0, &target).and_then(|()| super::order::sync(into));
+    let renamed = fs::rename(&partial.0, &target).and_then(|()| sync_directory(into));
     renamed.map_err(cannot("make", &target))?;
     Ok((target, about))
 }
@@ -163,7 +162,7 @@ pub fn put_back(dir: &Path, about: &Backup, resources: &Path, id: &str) -> Resul
         }
         fs::rename(partial, &to).map_err(failed())?;
     }
-    super::order::sync(resources).map_err(cannot("write", resources))
+    sync_directory(resources).map_err(cannot("write", resources))
 }
 
 /// All that is in the one is in the other.

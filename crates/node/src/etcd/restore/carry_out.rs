@@ -1,13 +1,13 @@
 //! In etcd's container, before etcd: carries out a restore that was ordered (`order.rs`).
 //!
 //! Of this member's own data everything is kept that is on its disk, also what only the lost ones knew to be agreed on: a copy of it agrees
-//! to all it has, goes on alone, and gives a snapshot. A snapshot becomes the data of a cluster that never was (`etcdutl`): members of the
+//! to all it has, continues alone, and makes a snapshot. A snapshot becomes the data of a cluster that never was (`etcdutl`): members of the
 //! old one cannot take part in it, whatever they have on their disks. Its revisions begin far beyond all that anybody has seen, and those
-//! before count as compacted: who watched the old cluster lists anew.
+//! before count as compacted: who watched the old cluster lists again.
 //!
 //! Until the new data has been started once, nothing of what was there is touched.
 
-use super::order::{Order, Site, Step, next, remove, sync};
+use super::order::{Order, RestoreStep, Site, next, remove};
 use crate::error::{cannot, write};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use seedling_cluster::etcd::GIVEN_UP;
 use seedling_cluster::wal;
 use seedling_steps::journal::{Event, Line};
-use seedling_steps::{Condition, Journal, Probe, wait_for};
+use seedling_steps::{Condition, Journal, sync_directory, wait_for};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,23 +45,23 @@ pub struct Member {
 pub async fn carry_out(
     member: &Member,
     others: impl AsyncFn() -> Vec<String>,
-    before: impl Fn(Step) -> Result<()>,
+    before: impl Fn(RestoreStep) -> Result<()>,
 ) -> Result<()> {
     let Some(order) = member.site.order()? else { return Ok(()) };
     let journal = member.journal.by(WHO);
     loop {
         let step = next(member.site.look());
-        if step <= Step::MoveAside
+        if step <= RestoreStep::MoveAside
             && let Some(why) = refusal(&order, &member.site, &others().await)
         {
-            tracing::warn!("nothing is restored: {why}");
+            tracing::warn!("the restore is refused: {why}");
             journal.append(&Line { note: Some(why), ..Line::now(WHO, Some(RESTORE), Event::Skipped) })?;
             return member.site.withdraw();
         }
         before(step)?;
         tracing::info!("restoring etcd: {}", step.name());
         journal.step(&format!("{RESTORE}/{}", step.name()), member.take(step, &order)).await?;
-        if step == Step::Finish {
+        if step == RestoreStep::Finish {
             return Ok(journal.end(RESTORE)?);
         }
     }
@@ -81,34 +81,34 @@ fn refusal(order: &Order, site: &Site, others: &[String]) -> Option<String> {
 }
 
 impl Member {
-    async fn take(&self, step: Step, order: &Order) -> Result<()> {
+    async fn take(&self, step: RestoreStep, order: &Order) -> Result<()> {
         let site = &self.site;
         match step {
-            Step::Snapshot => self.snapshot_of_own_data().await,
-            Step::Make => self.make(order).await,
-            Step::Tell => self.tell(order).await,
-            Step::MoveAside => {
-                let moved = std::fs::rename(site.member(), site.before(order)).and_then(|()| sync(&site.0));
-                moved.map_err(cannot("move aside", site.member()))
+            RestoreStep::Snapshot => self.snapshot_of_own_data().await,
+            RestoreStep::Make => self.make(order).await,
+            RestoreStep::Tell => self.tell(order).await,
+            RestoreStep::MoveAside => {
+                let moved = std::fs::rename(site.member(), site.before(order));
+                moved.and_then(|()| sync_directory(&site.0)).map_err(cannot("move aside", site.member()))
             }
-            Step::PutInPlace => {
+            RestoreStep::PutInPlace => {
                 let new = site.made().join("member");
                 let id = wal::read_owner(&new.join("wal"))?.member;
                 super::super::join::Data(site.0.clone()).changes_owner(id)?;
-                let moved = std::fs::rename(new, site.member()).and_then(|()| sync(&site.made()));
-                moved.and_then(|()| sync(&site.0)).map_err(cannot("put in place", site.member()))
+                let moved = std::fs::rename(new, site.member()).and_then(|()| sync_directory(&site.made()));
+                moved.and_then(|()| sync_directory(&site.0)).map_err(cannot("put in place", site.member()))
             }
-            Step::Finish => site.finish(order),
+            RestoreStep::Finish => site.finish(order),
         }
     }
 
     async fn snapshot_of_own_data(&self) -> Result<()> {
         let copy = self.site.scratch().join("copy");
         remove(&copy)?;
-        // Nothing else is to be done here meanwhile.
+        // Blocking is fine: nothing else runs here.
         copy_all(&self.site.member(), &copy.join("member")).map_err(cannot("copy", self.site.member()))?;
         if let Err(e) = wal::agree_to_all(&copy.join("member/wal")) {
-            tracing::warn!("what is not known to be agreed on is dropped: {e}");
+            tracing::warn!("dropping log entries that are not known to be committed: {e}");
         }
         let mut etcd = self.start(&copy, &["--force-new-cluster"]).await?;
         let partial = self.site.scratch().join("snapshot.part");
@@ -130,8 +130,8 @@ impl Member {
         etcdutl.args(["--bump-revision", BUMP, "--mark-compacted"]);
         succeeded(&program, etcdutl).await?;
         nix::unistd::sync();
-        let made = std::fs::rename(&partial, self.site.made()).and_then(|()| sync(&self.site.scratch()));
-        made.map_err(cannot("rename", partial))
+        let made = std::fs::rename(&partial, self.site.made());
+        made.and_then(|()| sync_directory(&self.site.scratch())).map_err(cannot("rename", partial))
     }
 
     /// Its first start: whether it can be started at all is known before anything is moved.
@@ -162,10 +162,7 @@ impl Member {
         )
         .on(&self.name);
         let leads = wait_for(&condition, Duration::from_millis(200), async || {
-            match self.ask(&["get", GIVEN_UP]).await {
-                Ok(()) => Probe::Met(()),
-                Err(e) => Probe::Unmet(e.to_string()),
-            }
+            self.ask(&["get", GIVEN_UP]).await.into()
         });
         tokio::select! {
             ended = etcd.wait() => {

@@ -1,4 +1,4 @@
-//! This master, as its static pods' manifests tell of it: no API is needed.
+//! This master, as described by its static pods' manifests: no API is needed.
 
 use super::super::join;
 use crate::error::{in_file, read, write};
@@ -49,7 +49,7 @@ impl Here {
     }
 
     pub async fn own(&self) -> Result<Etcd> {
-        Ok(Etcd::connect(&[format!("https://localhost:{}", ports::ETCD_CLIENT)], &self.tls()?).await?)
+        Ok(Etcd::connect_here(&self.tls()?).await?)
     }
 
     pub fn runs(&self) -> Result<BTreeMap<String, i64>> {

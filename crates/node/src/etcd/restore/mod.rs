@@ -15,7 +15,7 @@ mod order;
 pub use backup::{Backup, backup};
 pub use carry_out::{Member, carry_out};
 pub use here::{Here, who_answers};
-pub use order::{Order, Site, Step};
+pub use order::{Order, RestoreStep, Site};
 
 use super::join;
 use crate::error::{cannot, in_file};
@@ -37,7 +37,7 @@ const POLL: Duration = Duration::from_secs(1);
 const CARRIED_OUT: Duration = Duration::from_secs(900);
 const NOTICED: Duration = Duration::from_secs(15);
 const LEADS: Duration = Duration::from_secs(300);
-/// What a restore writes beside the data: the copy that goes on alone, its snapshot, the new data.
+/// What a restore writes beside the data: the copy that continues alone, its snapshot, the new data.
 const TIMES: u64 = 3;
 
 /// `agreed`: a person's answer to what may be lost. False: nothing was done.
@@ -215,7 +215,7 @@ async fn wait_until_carried_out(site: &Site, order: &Order) -> Result<()> {
     );
     let carried_out = wait_for(&condition, POLL, async || match site.order() {
         Ok(None) => Probe::Met(()),
-        Ok(Some(_)) => Probe::Unmet(journal.says(carry_out::WHO)),
+        Ok(Some(_)) => Probe::Unmet(journal.summary_of(carry_out::WHO)),
         Err(e) => Probe::Unmet(e.to_string()),
     });
     carried_out.await?;

@@ -1,4 +1,4 @@
-//! A restore that was ordered, and how far it is: both are on the disk beside etcd's data, so that whoever was killed goes on.
+//! A restore that was ordered, and how far it is: both are on the disk beside etcd's data, so that a killed process can continue.
 //!
 //! ```text
 //! /var/lib/etcd/member                      etcd's data; as it was, until everything else is ready
@@ -13,10 +13,10 @@
 use crate::Result;
 use crate::error::{cannot, ensure, in_file, read_if_there, write};
 use seedling_cluster::recovery::Tail;
+use seedling_steps::{if_there, sync_directory};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Order {
     pub id: String,
     /// The end of the log that a person was shown. None: a snapshot is restored, whatever is in the log.
     pub log: Option<Tail>,
-    /// Clusters that are over. Their members are told so when they come back.
+    /// Clusters that no longer exist. Their members learn it when they come back.
     pub given_up: BTreeSet<u64>,
     /// Static pods whose revisions of the snapshot's time are put back.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Order {
 
 /// What is to be done next. In this order; each can be done again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum RestoreStep {
     Snapshot,
     Make,
     Tell,
@@ -45,7 +45,7 @@ pub enum Step {
     Finish,
 }
 
-impl Step {
+impl RestoreStep {
     pub fn name(self) -> &'static str {
         match self {
             Self::Snapshot => "snapshot",
@@ -69,14 +69,14 @@ pub struct Disk {
     pub member: bool,
 }
 
-pub(super) fn next(disk: Disk) -> Step {
+pub(super) fn next(disk: Disk) -> RestoreStep {
     match disk {
-        Disk { made: true, told: true, waits: false, .. } => Step::Finish,
-        Disk { made: true, told: true, member: false, .. } => Step::PutInPlace,
-        Disk { made: true, told: true, .. } => Step::MoveAside,
-        Disk { made: true, .. } => Step::Tell,
-        Disk { snapshot: true, .. } => Step::Make,
-        _ => Step::Snapshot,
+        Disk { made: true, told: true, waits: false, .. } => RestoreStep::Finish,
+        Disk { made: true, told: true, member: false, .. } => RestoreStep::PutInPlace,
+        Disk { made: true, told: true, .. } => RestoreStep::MoveAside,
+        Disk { made: true, .. } => RestoreStep::Tell,
+        Disk { snapshot: true, .. } => RestoreStep::Make,
+        _ => RestoreStep::Snapshot,
     }
 }
 
@@ -140,13 +140,13 @@ impl Site {
 
     /// Before anything of the data was touched.
     pub fn withdraw(&self) -> Result<()> {
-        let removed = fs::remove_file(self.order_file()).and_then(|()| sync(&self.scratch()));
+        let removed = fs::remove_file(self.order_file()).and_then(|()| sync_directory(&self.scratch()));
         removed.map_err(cannot("remove", self.order_file()))?;
         remove(&self.scratch())
     }
 
     pub fn finish(&self, order: &Order) -> Result<()> {
-        let kept = fs::rename(self.order_file(), self.over(&order.id)).and_then(|()| sync(&self.0));
+        let kept = fs::rename(self.order_file(), self.over(&order.id)).and_then(|()| sync_directory(&self.0));
         kept.map_err(cannot("rename", self.order_file()))?;
         remove(&self.scratch())
     }
@@ -164,15 +164,8 @@ impl Site {
     }
 }
 
-pub(super) fn sync(dir: &Path) -> io::Result<()> {
-    fs::File::open(dir)?.sync_all()
-}
-
 pub(super) fn remove(dir: &Path) -> Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(cannot("remove", dir)(e)),
-        _ => Ok(()),
-    }
+    if_there(fs::remove_dir_all(dir)).map(drop).map_err(cannot("remove", dir))
 }
 
 #[cfg(test)]
@@ -184,13 +177,13 @@ mod tests {
     fn what_is_next_is_seen_on_the_disk() {
         let disk = |snapshot, made, told, waits, member| Disk { snapshot, made, told, waits, member };
         for (seen, expected) in [
-            (disk(false, false, false, false, true), Step::Snapshot),
-            (disk(true, false, false, false, true), Step::Make),
-            (disk(true, false, false, false, false), Step::Make),
-            (disk(true, true, false, true, true), Step::Tell),
-            (disk(true, true, true, true, true), Step::MoveAside),
-            (disk(true, true, true, true, false), Step::PutInPlace),
-            (disk(true, true, true, false, true), Step::Finish),
+            (disk(false, false, false, false, true), RestoreStep::Snapshot),
+            (disk(true, false, false, false, true), RestoreStep::Make),
+            (disk(true, false, false, false, false), RestoreStep::Make),
+            (disk(true, true, false, true, true), RestoreStep::Tell),
+            (disk(true, true, true, true, true), RestoreStep::MoveAside),
+            (disk(true, true, true, true, false), RestoreStep::PutInPlace),
+            (disk(true, true, true, false, true), RestoreStep::Finish),
         ] {
             assert_eq!(next(seen), expected, "{seen:?}");
         }

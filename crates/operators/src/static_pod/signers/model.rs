@@ -1,6 +1,6 @@
 //! A signer's replacement in any order of events, crashes between any two writes included: each write is an event of its own.
 
-use super::{Step, step};
+use super::{SignerStep, step};
 use proptest::prelude::*;
 use seedling_pki::{Life, Policy};
 use std::collections::BTreeSet;
@@ -75,12 +75,12 @@ impl World {
         let next = self.next.map(|n| self.signers[n]);
         let trusted = self.next.is_some_and(|n| self.trusted.iter().all(|bundle| bundle.contains(&n)));
         match step(self.signers[self.signs], next, trusted, &self.policy, self.now) {
-            Step::Keep => {}
-            Step::MakeNext => {
+            SignerStep::Keep => {}
+            SignerStep::MakeNext => {
                 self.next = Some(self.signers.len());
                 self.signers.push(Life { issued: self.now, ends: self.now + self.policy.signer });
             }
-            Step::Promote => self.signs = self.next.take().unwrap_or(self.signs),
+            SignerStep::Promote => self.signs = self.next.take().unwrap_or(self.signs),
         }
     }
 

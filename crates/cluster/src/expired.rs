@@ -1,4 +1,4 @@
-//! A server whose certificate has ended, but was good until then.
+//! A server whose certificate has expired, but was valid until then.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug)]
-struct Whenever(Arc<WebPkiServerVerifier>);
+struct AcceptExpired(Arc<WebPkiServerVerifier>);
 
 pub(crate) fn verifier(
     roots: Vec<Vec<u8>>,
@@ -19,10 +19,12 @@ pub(crate) fn verifier(
         store.add(CertificateDer::from(root))?;
     }
     let provider = Arc::new(aws_lc_rs::default_provider());
-    Ok(Arc::new(Whenever(WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build()?)))
+    Ok(Arc::new(AcceptExpired(
+        WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build()?,
+    )))
 }
 
-impl ServerCertVerifier for Whenever {
+impl ServerCertVerifier for AcceptExpired {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

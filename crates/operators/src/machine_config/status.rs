@@ -12,12 +12,12 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 const NAME: &str = "machine-config";
-/// What answered before is said to fail after so many failures: a master may restart.
+/// What answered before is reported as failing after this many failures: a master may restart.
 const STRIKES: u32 = 5;
-/// Masters that may go on without one that does not come.
+/// Masters that suffice without one that does not come.
 const ENOUGH: usize = 2;
 
-pub(super) async fn tell(
+pub(super) async fn keep_reporting(
     context: &Context,
     version: &str,
     inventory: &Inventory,
@@ -29,17 +29,17 @@ pub(super) async fn tell(
     let mut status = Status::new(Cache::new(&context.client), NAME, version, related);
     let mut progress = Progress::default();
     let inputs = Inputs::default().hears("answers", &answers).hears("rendered", &rendered);
-    let telling = context.run("machine-config/status", Pace::USUAL, inputs, async |_| {
+    let reporting = context.reconcile("machine-config/status", Pace::USUAL, inputs, async |_| {
         let was_available = status.was_available().await?;
         let patience = patience::read(&status.cache).await?;
         let (answers, rendered, now) = (answers.borrow().clone(), rendered.borrow().clone(), Instant::now());
         let lost = |m: &&String| progress.stalled(m, (), answers_well(&answers, m), now) >= patience;
         let lost: Vec<_> = masters.iter().filter(lost).cloned().collect();
         let (available, progressing, degraded) = decide(&masters, &lost, &answers, &rendered, was_available);
-        status.tell(available, progressing, degraded).await?;
+        status.report(available, progressing, degraded).await?;
         Ok(Next::Quiet)
     });
-    telling.await
+    reporting.await
 }
 
 fn answers_well(answers: &Answers, master: &str) -> bool {
