@@ -55,7 +55,7 @@ unit: setup ## unit and integration tests
 	$(CARGO) test $(FLAGS)
 
 components: release ## tests against a real API server, etcd and disk, without a lab
-	$(CARGO) test $(FLAGS) --test payload --test restore --test bad_disk -- --ignored
+	$(CARGO) test $(FLAGS) --test payload --test restore --test space --test bad_disk -- --ignored
 
 e2e: release ## real bring-ups, asserted by asking the real components; E2E="pulled seeded" for some parts
 	$(CARGO) test $(FLAGS) --test e2e -- $(E2E)

@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_first_voter_elsewhere_leads() {
         let here =
-            |leader| Status { member: 1, cluster: 9, leader, learner: false, committed: 5, applied: 5 };
+            |leader| Status { member: 1, cluster: 9, leader, committed: 5, applied: 5, ..Status::default() };
         let alone = [member(1, "bootstrap", false), member(2, "m0", true), member(3, "", false)];
         assert_eq!(successor(&here(1), &alone), None);
         let two = [member(1, "bootstrap", false), member(2, "m0", true), member(3, "m1", false)];

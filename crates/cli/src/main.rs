@@ -35,7 +35,7 @@ enum Command {
     /// Show when certificates expire, renew them, or recover a cluster whose certificates have expired
     #[command(subcommand)]
     Certs(certs::CertsCommand),
-    /// On a master: back up etcd, restore a backup, or continue after the other masters are lost
+    /// On a master: back up etcd, restore a backup, continue after the other masters are lost, or make room
     #[command(subcommand)]
     Etcd(etcd::EtcdCommand),
     /// Not supported: `create` makes nothing outside of its directory; for openshift-install's callers

@@ -1,5 +1,7 @@
 //! etcd's members: list, add as learner, promote, move the leader, remove.
 
+mod space;
+
 use crate::{ClusterError, Result};
 use etcd_client::{
     Certificate, Client, Compare, CompareOp, ConnectOptions, GetOptions, Identity, MemberAddOptions,
@@ -10,7 +12,9 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Nothing asked of a member takes longer.
+pub use space::Space;
+
+/// Nothing asked of a member takes longer, unless it is said.
 pub const REQUEST: Duration = Duration::from_secs(5);
 
 /// Keys in etcd: the id of a member whose data is gone.
@@ -50,6 +54,15 @@ pub struct Etcd {
 impl Etcd {
     /// `endpoints` like `https://192.168.100.10:2379`; more than one is balanced over.
     pub async fn connect(endpoints: &[String], tls: &EtcdTls) -> Result<Self> {
+        Self::connect_for(REQUEST, endpoints, tls).await
+    }
+
+    /// For requests that may take this long.
+    pub async fn connect_for(
+        request: Duration,
+        endpoints: &[String],
+        tls: &EtcdTls,
+    ) -> Result<Self> {
         let options = ConnectOptions::new()
             .with_tls(
                 TlsOptions::new()
@@ -57,7 +70,7 @@ impl Etcd {
                     .identity(Identity::from_pem(&tls.cert, &tls.key)),
             )
             .with_connect_timeout(Duration::from_secs(2))
-            .with_timeout(REQUEST);
+            .with_timeout(request);
         let joined = endpoints.join(",");
         match Client::connect(endpoints, Some(options)).await {
             Ok(client) => Ok(Self { client, endpoints: joined }),
@@ -120,6 +133,7 @@ impl Etcd {
             learner: status.is_learner(),
             committed: status.raft_index(),
             applied: status.raft_applied_index(),
+            space: Space::of(&status),
         })
     }
 
@@ -213,7 +227,7 @@ pub enum Claim {
     Held(Option<String>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub member: u64,
     pub cluster: u64,
@@ -223,4 +237,5 @@ pub struct Status {
     /// proposed and not yet agreed on is in neither.
     pub committed: u64,
     pub applied: u64,
+    pub space: Space,
 }

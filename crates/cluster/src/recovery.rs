@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn only_of_two_voters_one_is_given_up() {
         let here =
-            |leader| Status { member: 1, cluster: 9, leader, learner: false, committed: 5, applied: 5 };
+            |leader| Status { member: 1, cluster: 9, leader, committed: 5, applied: 5, ..Status::default() };
         let two = [member(1, false), member(2, false), member(3, true)];
         assert_eq!(other_voter(&here(0), &two).map(|m| m.id), Some(2));
         assert_eq!(other_voter(&here(2), &two), None, "it has a leader");

@@ -15,6 +15,8 @@ pub const BOOTSTRAP_MEMBER: &str = "etcd-bootstrap";
 pub const POD_CONFIGMAP: &str = "etcd-pod";
 /// On the bootstrap node the files lie where upstream's render stage puts them.
 pub const BOOTSTRAP_RESOURCES: &str = "/etc/kubernetes/static-pod-resources/etcd-member";
+/// A database file of this size is full, as upstream has it. etcd's own 2 GiB are few for what a large cluster keeps.
+const QUOTA: u64 = 8 << 30;
 /// How long a member may take to end.
 pub const GRACE_SECONDS: u32 = 30;
 const JOIN_DIR: &str = "/run/etcd-join";
@@ -81,6 +83,7 @@ pub fn config(
         "election-timeout": 1000,
         // All masters may join as learners at once.
         "max-learners": 3,
+        "quota-backend-bytes": QUOTA,
         "client-transport-security": tls("serving"),
         "peer-transport-security": tls("peer"),
     })

@@ -3,7 +3,10 @@
 use super::lab::Output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use seedling_cluster::etcd::Space;
 use seedling_node::etcd::restore::{self, Here};
+use seedling_node::etcd::{self, Freed};
+use seedling_types::ports;
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -21,6 +24,15 @@ pub(crate) enum EtcdCommand {
     /// aside, never deleted. The command refuses to run while another master's etcd runs. If it is killed, run it again and it
     /// continues. It needs no API server. The other masters join again when they come back, with new or old disks, while this one is on.
     Restore(RestoreArgs),
+    /// On a master: make room in an etcd that is full, so that it takes writes again
+    ///
+    /// Use it when requests fail with "database space exceeded". Old versions of keys are forgotten, and each member's database is written
+    /// anew without them, one member after the other, the leader last; a member answers nobody meanwhile. No key is lost. The
+    /// command needs no API server. If it is killed, run it again.
+    FreeSpace {
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 #[derive(Args)]
@@ -47,6 +59,7 @@ pub(crate) async fn run(command: EtcdCommand) -> Result<()> {
     match command {
         EtcdCommand::Backup(args) => backup(&args).await,
         EtcdCommand::Restore(args) => restore(&args).await,
+        EtcdCommand::FreeSpace { output } => free_space(output.output).await,
     }
 }
 
@@ -74,6 +87,20 @@ async fn restore(args: &RestoreArgs) -> Result<()> {
         );
     } else {
         println!("nothing was done");
+    }
+    Ok(())
+}
+
+async fn free_space(format: Format) -> Result<()> {
+    let endpoint = format!("https://localhost:{}", ports::ETCD_CLIENT);
+    let freed = etcd::free_space(&endpoint, &Here::read()?.tls()?, &|text| eprintln!("{text}")).await?;
+    if format == Format::Json {
+        let space = |space: &Space| json!({"file": space.file, "used": space.used, "quota": space.quota});
+        let member =
+            |f: &Freed| json!({"name": f.name, "before": space(&f.before), "after": space(&f.after)});
+        println!("{}", serde_json::to_string_pretty(&freed.iter().map(member).collect::<Vec<_>>())?);
+    } else {
+        println!("etcd takes writes");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Invariants (`model.rs` walks them through): never below quorum by what is done here, never a second cluster, nobody is
 //! removed who leads, two voters only on the way to three.
 
-use seedling_cluster::etcd::Member;
+use seedling_cluster::etcd::{Member, Space};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -15,6 +15,8 @@ pub(super) struct State {
     /// How long a member's own endpoint has not answered, or known no leader. Who is not in here is healthy.
     pub silent: BTreeMap<u64, Duration>,
     pub leader: u64,
+    /// Of members that answer.
+    pub space: BTreeMap<u64, Space>,
     /// Members whose machines say that their data is gone.
     pub lost: BTreeSet<u64>,
     /// Of the inventory.
@@ -65,6 +67,8 @@ pub(super) enum Action {
     GiveUp(u64),
     /// A member without its data; its master waits to be another one.
     Replace(u64),
+    /// A member's database has much room that nobody else can use; it answers nobody while it is written anew.
+    Defragment(u64),
 }
 
 /// Masters that carry a cluster of three when the third does not come: with bootstrap's three members, OpenShift's threshold
@@ -72,6 +76,12 @@ pub(super) enum Action {
 const ENOUGH: usize = 2;
 /// Voters that stand the loss of one.
 const SAFE: usize = 3;
+
+/// Upstream's: a small file is not worth it.
+const FRAGMENTED_BYTES: u64 = 100 << 20;
+const FRAGMENTED_PERCENT: u64 = 45;
+/// Of the quota. There is time left to find out what takes the room.
+const NEARLY_FULL_PERCENT: u64 = 80;
 
 impl Arrival {
     fn lacks(self) -> &'static str {
@@ -148,6 +158,28 @@ impl State {
         let lost = |m: &&Member| self.lost.contains(&m.id) && !self.is_healthy(m.id);
         self.members.iter().filter(lost).find(|m| self.can_lose(m))
     }
+    /// One at a time, the leader last, and only while all others could do without it.
+    fn to_defragment(&self) -> Option<u64> {
+        let whole =
+            self.bootstrap().is_none() && self.members.iter().all(|m| !m.learner && self.is_healthy(m.id));
+        let fragmented =
+            |space: &Space| space.file >= FRAGMENTED_BYTES && space.unused_percent() >= FRAGMENTED_PERCENT;
+        let members = self.space.iter().filter(|(_, space)| whole && fragmented(space)).map(|(id, _)| *id);
+        members.min_by_key(|id| *id == self.leader)
+    }
+    /// Who has hardly any room left, in a sentence each.
+    pub(super) fn nearly_full(&self) -> Vec<String> {
+        let full = self.members.iter().filter_map(|m| Some((m, self.space.get(&m.id)?)));
+        let full = full.filter(|(_, space)| space.used_percent() >= NEARLY_FULL_PERCENT);
+        full.map(|(m, space)| {
+            format!(
+                "{}: its database is {} % full, and at 100 % nobody takes writes",
+                m.name,
+                space.used_percent()
+            )
+        })
+        .collect()
+    }
     /// A learner that never starts, at any time. A voter only while the cluster grows: later its master may be repaired.
     fn to_give_up(&self) -> Option<&Member> {
         let over = |m: &&Member| self.silent.get(&m.id).is_some_and(|silent| *silent >= self.patience);
@@ -184,6 +216,9 @@ pub(super) fn decide(state: &State) -> Vec<Action> {
             Some(_) if state.can_lose(bootstrap) => actions.push(Action::Remove(bootstrap.id)),
             _ => {}
         }
+    }
+    if actions.is_empty() {
+        actions.extend(state.to_defragment().map(Action::Defragment));
     }
     actions
 }

@@ -10,7 +10,7 @@ use crate::static_pod::signers;
 use crate::{OperatorError, Result};
 use seedling_api::operator::StaticPodStatus;
 use seedling_api::{ConfigMap, Files, StaticPodOperator, config_map, now};
-use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
+use seedling_cluster::etcd::{Etcd, EtcdTls, Member, Space};
 use seedling_cluster::lease::Fence;
 use seedling_cluster::operator_status::Cond;
 use seedling_cluster::{ClusterError, apply_status};
@@ -25,6 +25,8 @@ use tokio::sync::watch;
 
 /// A member that listens but is not ready yet lets its callers wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// It is asked again later; etcd goes on with it meanwhile.
+const DEFRAGMENTED_WITHIN: Duration = Duration::from_secs(120);
 const MANAGER: &str = "seedling-etcd-members";
 
 /// What is kept from look to look.
@@ -157,23 +159,24 @@ impl Members<'_> {
                     None => Etcd::connect(std::slice::from_ref(&url), tls).await.ok()?,
                 };
                 let status = etcd.status().await.ok()?;
-                Some((url, etcd, (status.leader != 0).then_some(member.id)))
+                Some((url, etcd, (status.leader != 0).then_some((member.id, status.space))))
             }));
         }
         let answers = futures::future::join_all(checks).await;
-        let mut healthy = Vec::new();
-        for (url, etcd, id) in answers.into_iter().filter_map(|answer| answer.ok().flatten()) {
+        let mut healthy = BTreeMap::new();
+        for (url, etcd, well) in answers.into_iter().filter_map(|answer| answer.ok().flatten()) {
             self.connected.insert(url, etcd);
-            healthy.extend(id);
+            healthy.extend(well);
         }
-        self.state(list, &healthy).await
+        self.state(list, healthy).await
     }
 
-    async fn state(&mut self, list: List, healthy: &[u64]) -> Result<State> {
+    /// `space`: of the members that are healthy.
+    async fn state(&mut self, list: List, space: BTreeMap<u64, Space>) -> Result<State> {
         let List { members, leader, lost } = list;
         let now = Instant::now();
-        self.silent_since.retain(|id, _| members.iter().any(|m| m.id == *id) && !healthy.contains(id));
-        for member in members.iter().filter(|m| !healthy.contains(&m.id)) {
+        self.silent_since.retain(|id, _| members.iter().any(|m| m.id == *id) && !space.contains_key(id));
+        for member in members.iter().filter(|m| !space.contains_key(&m.id)) {
             self.silent_since.entry(member.id).or_insert(now);
         }
         let silent = self.silent_since.iter().map(|(id, since)| (*id, now.duration_since(*since))).collect();
@@ -182,14 +185,17 @@ impl Members<'_> {
             let has = |url: &String| members.iter().any(|m| m.peer_urls.contains(url) && wanted(m));
             hosts.iter().filter(|h| has(&peer_url(h.address))).map(|h| h.name.clone()).collect()
         };
-        let (well, on_list) = (whose(&|m| healthy.contains(&m.id)), whose(&|_| true));
+        let (well, on_list) = (whose(&|m| space.contains_key(&m.id)), whose(&|_| true));
         let masters = masters::look(self.env, &mut self.progress, &well, &on_list, now).await?;
         let bootstrap_complete = signers::bootstrapped(&self.env.cache).await?;
         let patience = patience::read(&self.env.cache).await?;
-        Ok(State { members, silent, leader, lost, masters, bootstrap_complete, patience })
+        Ok(State { members, silent, leader, space, lost, masters, bootstrap_complete, patience })
     }
 
     async fn act(&mut self, state: &State, action: &Action) -> Result<()> {
+        if let Action::Defragment(id) = action {
+            return self.defragment(state, *id).await;
+        }
         // The leader takes every change; only it can hand its office over.
         let leader = state.members.iter().find(|m| m.id == state.leader);
         let leader = leader.ok_or_else(|| hindered("the leader is not on the list"))?;
@@ -213,9 +219,18 @@ impl Members<'_> {
             Action::Promote(id) => etcd.promote(*id).await?,
             Action::MoveLeader(id) => etcd.move_leader(*id).await?,
             Action::Remove(id) | Action::GiveUp(id) | Action::Replace(id) => etcd.remove(*id).await?,
+            Action::Defragment(_) => {}
         }
         self.connected.insert(url, etcd);
         Ok(())
+    }
+
+    async fn defragment(&self, state: &State, id: u64) -> Result<()> {
+        let member = state.members.iter().find(|m| m.id == id);
+        let url = member.and_then(client_url).ok_or_else(|| hindered("the member has no address"))?;
+        let mut etcd = Etcd::connect_for(DEFRAGMENTED_WITHIN, &[url], &self.tls).await?;
+        self.fence.confirm().await?;
+        Ok(etcd.defragment().await?)
     }
 }
 

@@ -99,9 +99,11 @@ fn health(env: &Env, seen: &Seen) -> Health {
             Health {
                 working: healthy > masters / 2,
                 message: format!("{healthy} of {masters} masters' members are healthy voters"),
+                trouble: (!state.nearly_full().is_empty())
+                    .then(|| ("DatabaseNearlyFull", state.nearly_full().join("; "))),
             }
         }
-        Err(e) => Health { working: false, message: e.in_full() },
+        Err(e) => Health { working: false, message: e.in_full(), trouble: None },
     }
 }
 

@@ -7,7 +7,7 @@ use super::decide::{Action, Arrival, Master, Removed, State, decide};
 use super::tests::{PATIENCE, ip, master, member};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use stateright::{Checker, Model, Property};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const BOOTSTRAP: usize = 0;
@@ -137,6 +137,7 @@ impl World {
             masters: masters.collect(),
             bootstrap_complete: self.complete,
             patience: PATIENCE,
+            space: BTreeMap::new(),
         }
     }
 
@@ -189,6 +190,7 @@ impl World {
                 let Some(seat) = self.seats.iter_mut().find(|s| s.id == *id) else { return false };
                 seat.learner = false;
             }
+            Action::Defragment(_) => self.demand(false, "no member's size is in this model"),
             Action::MoveLeader(id) => {
                 if !self.voters().any(|s| s.id == *id && self.answers(s)) {
                     return false;

@@ -245,7 +245,7 @@ impl World {
         let (known, voters) = (here.known as u64, here.voters());
         let leader = if self.agreed(B).is_some() { 1 } else { 0 };
         let status =
-            Status { member: 1, cluster: 9, leader, learner: false, committed: known, applied: known };
+            Status { member: 1, cluster: 9, leader, committed: known, applied: known, ..Status::default() };
         let members = members(voters);
         let other = other_voter(&status, &members).filter(|m| !self.reach_each_other(B, m.id as usize - 1));
         let mut seen = match other {

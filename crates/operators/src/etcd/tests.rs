@@ -2,7 +2,7 @@
 
 use super::decide::*;
 use proptest::prelude::*;
-use seedling_cluster::etcd::Member;
+use seedling_cluster::etcd::{Member, Space};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -47,6 +47,45 @@ fn silence(state: &mut State, id: u64, how_long: Duration) {
 fn without(mut state: State, id: u64) -> State {
     state.members.retain(|m| m.id != id);
     state
+}
+
+/// One that was written anew has no unused room.
+fn with_space(mut state: State, mb: [(u64, u64); 3]) -> State {
+    let space = |(file, used)| Space { file: file << 20, used: used << 20, quota: 8 << 30 };
+    state.space = (2..).zip(mb.map(space)).collect();
+    state
+}
+
+#[test]
+fn a_database_with_much_unused_room_is_written_anew() {
+    let alone = without(grown(2, true), 1);
+    let next = |state: &State| decide(state);
+    assert_eq!(next(&with_space(alone.clone(), [(900, 90), (80, 8), (200, 120)])), [Action::Defragment(2)]);
+    assert_eq!(
+        next(&with_space(alone.clone(), [(900, 90), (900, 90), (900, 90)])),
+        [Action::Defragment(3)],
+        "2 leads"
+    );
+    assert_eq!(
+        next(&with_space(alone.clone(), [(90, 90), (90, 9), (90, 90)])),
+        [],
+        "small ones stay as they are"
+    );
+    let full = with_space(alone.clone(), [(900, 90); 3]);
+    let mut silent = full.clone();
+    silent.silent.insert(4, Duration::ZERO);
+    assert_eq!(next(&silent), [], "another one is down");
+    let growing = with_space(grown(2, false), [(900, 90); 3]);
+    assert_eq!(next(&growing), [], "the cluster grows");
+}
+
+#[test]
+fn an_etcd_that_fills_up_is_told_of() {
+    let state = with_space(without(grown(2, true), 1), [(8000, 6554), (8100, 6553), (1, 1)]);
+    assert_eq!(
+        state.nearly_full(),
+        ["master-0: its database is 80 % full, and at 100 % nobody takes writes"]
+    );
 }
 
 #[test]

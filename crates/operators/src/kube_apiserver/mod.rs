@@ -121,5 +121,6 @@ async fn health(env: &Env, masters: &[String]) -> Health {
     });
     let ready = futures::future::join_all(asked).await.into_iter().filter(|ready| *ready).count();
     let wanted = env.inventory.masters().len();
-    Health { working: ready > wanted / 2, message: format!("{ready} of {wanted} API servers are ready") }
+    let message = format!("{ready} of {wanted} API servers are ready");
+    Health { working: ready > wanted / 2, message, trouble: None }
 }

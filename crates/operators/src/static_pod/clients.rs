@@ -49,7 +49,7 @@ pub(crate) fn leader_is_a_master(lease: &'static str) -> HealthCheck {
 
 async fn look(env: &Env, lease: &str, seen: Arc<Mutex<Renewals>>) -> Health {
     let found = seedling_cluster::get::<Lease>(&env.client, Some("kube-system"), lease).await;
-    let unseen = |message: String| Health { working: false, message };
+    let unseen = |message: String| Health { working: false, message, trouble: None };
     let lease = match found {
         Ok(Some(lease)) => lease,
         Ok(None) => return unseen("no leader yet".into()),
@@ -62,7 +62,7 @@ async fn look(env: &Env, lease: &str, seen: Arc<Mutex<Renewals>>) -> Health {
     let (wall, now) = (OffsetDateTime::now_utc(), Instant::now());
     let fresh = seen.lock().unwrap_or_else(|e| e.into_inner()).is_fresh(&renewed, wall, now);
     match env.inventory.masters().iter().any(|m| m.name == host) {
-        true if fresh => Health { working: true, message: format!("{host} leads") },
+        true if fresh => Health { working: true, message: format!("{host} leads"), trouble: None },
         true => unseen(format!("{host} held the lease, but does not renew it")),
         false => unseen(format!("the lease is held by {holder:?}, which is no master")),
     }

@@ -75,6 +75,8 @@ pub struct Env {
 pub struct Health {
     pub working: bool,
     pub message: String,
+    /// Reason and message: it works, and somebody has to look after it.
+    pub trouble: Option<(&'static str, String)>,
 }
 
 type HealthCheck = Box<dyn for<'a> Fn(&'a Env, &'a [String]) -> BoxFuture<'a, Health> + Send + Sync>;

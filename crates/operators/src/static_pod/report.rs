@@ -55,10 +55,14 @@ pub(super) fn conditions(
 ) -> (Cond, Cond, Cond) {
     let failed: Vec<_> = nodes.iter().filter(|n| n.failed(latest)).map(|n| n.name.clone()).collect();
     let reason = if health.working { "AsExpected" } else { "NotWorking" };
+    let degraded = match (degraded(names.namespace, latest, &failed, behind, wrong_policy), &health.trouble) {
+        (said, Some((reason, message))) if !said.status => Cond::new(true, reason, message.clone()),
+        (said, _) => said,
+    };
     (
         Cond::new(health.working, reason, health.message.clone()),
         progressing(nodes.len(), latest, behind),
-        degraded(names.namespace, latest, &failed, behind, wrong_policy),
+        degraded,
     )
 }
 
@@ -197,6 +201,21 @@ mod tests {
         assert_eq!(failed.reason, "InstallerFailed");
         let policy = degraded("ns", 1, &[], &[], &["leaf: x".into(), "kubelet: y".into()]);
         assert!(policy.status && policy.message.ends_with("leaf: x; kubelet: y"), "{}", policy.message);
+    }
+
+    #[test]
+    fn what_works_can_be_degraded() {
+        let names = crate::etcd::NAMES;
+        let trouble = Some(("DatabaseNearlyFull", "a: its database is 81 % full".to_string()));
+        let health = Health { working: true, message: "3 of 3".into(), trouble };
+        let (available, _, degraded) = conditions(&names, &[], 1, &[], &health, &[]);
+        assert!(available.status && degraded.status);
+        assert_eq!(
+            (degraded.reason.as_str(), degraded.message.as_str()),
+            ("DatabaseNearlyFull", "a: its database is 81 % full")
+        );
+        let (_, _, degraded) = conditions(&names, &[], 1, &[behind("c", false, true)], &health, &[]);
+        assert_eq!(degraded.reason, "MastersMissing", "a missing master comes first");
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! Three real members of etcd that are full: no write is taken, until there is room again.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod masters;
+
+use masters::Masters;
+use seedling_node::etcd::free_space;
+
+/// 16 MiB: full after a few writes.
+const SMALL: &[&str] = &["--quota-backend-bytes=16777216"];
+const FULL: &str = "database space exceeded";
+
+#[tokio::test]
+#[ignore = "needs a built release"]
+async fn a_full_etcd_takes_writes_again() {
+    let mut masters = Masters::new(SMALL);
+    for n in 0..3 {
+        masters.start(n, &[0, 1, 2], "new");
+    }
+    masters.serves(0).await;
+    masters.etcdctl(1, &["put", "key-kept", "1"]).unwrap();
+    // Old versions of one key fill it: what was there before is still there to be read.
+    let large = "x".repeat(100_000);
+    let refused = (0..400).find_map(|_| masters.etcdctl(0, &["put", "key-large", &large]).err());
+    assert!(refused.unwrap().contains(FULL));
+    let small = masters.etcdctl(2, &["put", "key-small", "1"]);
+    assert!(small.unwrap_err().contains(FULL), "nobody takes the smallest write");
+
+    let endpoint = format!("https://{}:2379", masters.address(0));
+    let freed = free_space(&endpoint, &masters.tls, &|text| println!("{text}")).await.unwrap();
+    assert_eq!(freed.len(), 3);
+    for member in &freed {
+        assert_eq!(member.after.quota, 16 << 20);
+        assert!(member.after.file < 2 << 20 && member.before.file > 14 << 20, "{member:?}");
+    }
+    for n in 0..3 {
+        masters.etcdctl(n, &["put", &format!("key-{n}"), "1"]).unwrap();
+    }
+    let kept = ["key-0", "key-1", "key-2", "key-kept", "key-large"].map(String::from);
+    assert_eq!(masters.keys(1), kept.into());
+    assert!(masters.etcd(2).await.unwrap().full_members().await.unwrap().is_empty());
+
+    // With nothing to do it does nothing; with a member down it does not stop another one.
+    free_space(&endpoint, &masters.tls, &|_| {}).await.unwrap();
+    masters.kill(2);
+    let refused = free_space(&endpoint, &masters.tls, &|_| {}).await.unwrap_err();
+    assert!(refused.to_string().starts_with("master-2 does not answer"), "{refused}");
+}
+
+#[tokio::test]
+#[ignore = "needs a built release"]
+async fn an_etcd_full_of_what_is_needed_says_so() {
+    let mut masters = Masters::new(SMALL);
+    masters.start(0, &[0], "new");
+    masters.serves(0).await;
+    let large = "x".repeat(100_000);
+    let refused = (0..400).find_map(|n| masters.etcdctl(0, &["put", &format!("key-{n}"), &large]).err());
+    assert!(refused.unwrap().contains(FULL));
+    let endpoint = format!("https://{}:2379", masters.address(0));
+    let refused = free_space(&endpoint, &masters.tls, &|_| {}).await.unwrap_err().to_string();
+    assert!(refused.contains("of the 16 MB that it may have: delete keys"), "{refused}");
+    assert!(masters.etcdctl(0, &["put", "key", "1"]).unwrap_err().contains(FULL));
+
+    masters.etcdctl(0, &["del", "--prefix", "key-1"]).unwrap();
+    free_space(&endpoint, &masters.tls, &|_| {}).await.unwrap();
+    masters.etcdctl(0, &["put", "key", "1"]).unwrap();
+}
