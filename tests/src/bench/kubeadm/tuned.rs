@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(extra_envs(&container), json!([{"name": "GOGC", "value": "200"}]));
         let config = etcd::config("m", Ipv4Addr::LOCALHOST, &[], false, Place::Master);
         let args = etcd_args(config).to_string();
-        assert!(args.contains(r#"{"name":"max-learners","value":"3"}"#) && !args.contains("url"), "{args}");
+        assert!(args.contains(r#"{"name":"max-learners","value":"5"}"#) && !args.contains("url"), "{args}");
     }
 
     #[test]
