@@ -6,6 +6,7 @@
 pub mod admission;
 mod cache;
 mod connect;
+pub mod drain;
 pub mod etcd;
 pub mod follow;
 pub mod inventory;
