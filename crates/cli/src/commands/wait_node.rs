@@ -84,18 +84,21 @@ pub(super) async fn ready(client: &Client, name: &str, hint: &str, say: &mut imp
 
 /// What keeps it from being a node that is Ready. Pure.
 fn lacks(node: Option<&Node>, name: &str, requests: &[Shown]) -> Option<String> {
-    let open = requests
-        .iter()
-        .find(|r| r.node.as_deref() == Some(name) && ["pending", "refused"].contains(&r.verdict));
-    let open = open.map(|request| match request.verdict {
+    let own = || requests.iter().filter(|r| r.node.as_deref() == Some(name));
+    let open = own().find(|r| r.is_open()).map(|request| match request.verdict {
         "refused" => format!("its {} certificate is not approved: {}", request.kind, request.reason),
         _ => format!(
-            "its {} certificate waits for approval: seedling csr approve {}",
+            "its {} certificate waits for approval; if nobody approves it: seedling csr approve {}",
             request.kind, request.name
         ),
     });
     let Some(node) = node else {
-        return Some(open.unwrap_or_else(|| "it has not asked for its certificate yet".into()));
+        let asked = own().any(|r| r.kind == "client" && r.verdict == "approved");
+        let otherwise = match asked {
+            true => "its certificate is approved, and its kubelet has made no Node yet",
+            false => "it has not asked for its certificate yet",
+        };
+        return Some(open.unwrap_or_else(|| otherwise.into()));
     };
     match node.condition("Ready") {
         Some(ready) if ready.is_true() => open,
@@ -131,6 +134,7 @@ mod tests {
             (None, vec![request("w", "client", "pending")], Some("seedling csr approve csr-1")),
             (None, vec![request("w", "client", "refused")], Some("not approved: no token")),
             (None, vec![request("other", "client", "refused")], Some("has not asked")),
+            (None, vec![request("w", "client", "approved")], Some("no Node yet")),
             (Some(node("False", "no network")), vec![], Some("no network")),
             (Some(node("Unknown", "")), vec![], Some("not Ready yet")),
             (Some(node("True", "")), vec![request("w", "client", "approved")], None),
