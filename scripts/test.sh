@@ -13,7 +13,7 @@ step "unit and integration tests" make --no-print-directory unit
 step "payload" make --no-print-directory release
 step "real components without a lab" make --no-print-directory components
 step "end to end" make --no-print-directory e2e E2E="pulled seeded"
-# Lost majorities and chaos, conformance, the package, ended certificates: all of them would take hours.
+# Lost majorities and chaos, conformance, the package, ended certificates, workers: all of them would take hours.
 step "one of the other parts, another every day" make --no-print-directory test-all PARTS=--today
 
 passed=$(awk '/^test result: ok\./ {n += $4} END {print n + 0}' "$log")

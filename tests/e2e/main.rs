@@ -1,6 +1,7 @@
 //! The whole path, for real, asked of the real components. Checks run in order, like the story they tell; the labs are removed
 //! at the end, whatever happens.
 
+mod by_hand;
 mod certs;
 mod clients;
 mod handoff;
@@ -14,6 +15,7 @@ mod restore;
 mod seeds;
 mod trust;
 mod words;
+mod workers;
 
 use anyhow::{Context, Result};
 use seedling_e2e::{Lab, judge, run, seedling, text};
@@ -47,7 +49,7 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 6] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore"];
+const PARTS: [&str; 7] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -80,6 +82,10 @@ fn main() -> ExitCode {
         }
         if named("restore") {
             restored(&mut suite);
+        }
+        // Two bring-ups of their own: by name only.
+        if named("workers") {
+            workers::checks(&mut suite);
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [

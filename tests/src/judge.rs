@@ -47,6 +47,11 @@ pub fn whole(nodes: &[Value], operators: &[Value]) -> Result<()> {
     for node in nodes {
         ensure!(condition(node, "Ready") == Some("True"), "{} is not Ready", name(node));
     }
+    settled(operators)
+}
+
+/// Every operator Available, settled and not Degraded.
+pub fn settled(operators: &[Value]) -> Result<()> {
     let names: Vec<_> = operators.iter().map(name).collect();
     ensure!(names == OPERATORS, "operators are {names:?}");
     for operator in operators {

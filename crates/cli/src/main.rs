@@ -54,7 +54,7 @@ enum Command {
     /// Run whole clusters on this machine: machines are containers in network namespaces of their own
     #[command(subcommand)]
     Lab(lab::LabCommand),
-    /// Wait until a cluster's bootstrap or installation is complete
+    /// Wait until a cluster's bootstrap or installation is complete, or a machine has joined
     #[command(subcommand)]
     WaitFor(wait_for::WaitForCommand),
     /// Write to and read from the API without retries, and report failed requests and lost writes
@@ -64,9 +64,9 @@ enum Command {
     Chaos(chaos::ChaosCommand),
     /// Show how long each step of a lab's installation took, with the critical path marked
     Timeline(timeline::TimelineArgs),
-    /// List certificate signing requests: who asked, whether it was approved, and why
+    /// List certificate signing requests: who asked, whether it was approved, and why; approve them by hand
     Csr(csr::CsrArgs),
-    /// Let a reinstalled machine join again, or show the journal of this machine
+    /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
     /// Run the release's kubectl with a lab's kubeconfig

@@ -67,6 +67,13 @@ pub async fn reissue(client: &Client, node: &str, sha256: String) -> Result<(), 
     write(client, node, &Issued { sha256, spent: None }, None).await
 }
 
+/// Neither its token nor its key is good for anything any more. One that is not there is as good as withdrawn.
+pub async fn withdraw(client: &Client, node: &str) -> Result<(), AdmissionError> {
+    let patch = json!({"data": {node: null}});
+    let api: Api<Secret> = Api::namespaced(client.clone(), NS_MCO);
+    Ok(api.patch(NAME, &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)?)
+}
+
 async fn write(
     client: &Client,
     node: &str,

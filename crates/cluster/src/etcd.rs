@@ -58,11 +58,7 @@ impl Etcd {
     }
 
     /// For requests that may take this long.
-    pub async fn connect_for(
-        request: Duration,
-        endpoints: &[String],
-        tls: &EtcdTls,
-    ) -> Result<Self> {
+    pub async fn connect_for(request: Duration, endpoints: &[String], tls: &EtcdTls) -> Result<Self> {
         let options = ConnectOptions::new()
             .with_tls(
                 TlsOptions::new()

@@ -1,10 +1,13 @@
 //! The inventory: which machines belong to the cluster. From the cluster itself, or from a file where there is no API yet.
 
 use crate::follow::{Followed, Selection, follow};
+use crate::{ClusterError, get};
 use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
 use seedling_api::{ConfigMap, Files};
 use seedling_types::Inventory;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -17,6 +20,8 @@ pub enum InventoryError {
     NoFile { path: PathBuf, why: std::io::Error },
     #[error("{0}")]
     Wrong(String),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
 }
 
 /// Waits until it is there: an operator may be quicker than the manifests it lives on.
@@ -55,6 +60,30 @@ pub fn parse(config_map: &ConfigMap) -> Result<Inventory, InventoryError> {
         .file("hosts.yaml")
         .ok_or_else(|| InventoryError::Unusable("it has no hosts.yaml".into()))?;
     Inventory::parse(text).map_err(|errors| InventoryError::Unusable(joined(&errors)))
+}
+
+/// Changes it as `change` says, by compare and swap: what others change meanwhile is kept. True: it is another one now.
+pub async fn change(
+    client: &Client,
+    change: impl Fn(&Inventory) -> Result<Inventory, Vec<seedling_types::InventoryError>>,
+) -> Result<bool, InventoryError> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), NS_CONFIG);
+    loop {
+        let live = get::<ConfigMap>(client, Some(NS_CONFIG), INVENTORY_CONFIGMAP).await?;
+        let live = live.ok_or_else(|| InventoryError::Unusable("it is not there".into()))?;
+        let before = parse(&live)?;
+        let next = change(&before).map_err(|errors| InventoryError::Wrong(joined(&errors)))?;
+        if next == before {
+            return Ok(false);
+        }
+        let version = live.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": version}, "data": {"hosts.yaml": next.to_yaml()}});
+        match api.patch(INVENTORY_CONFIGMAP, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            Ok(_) => return Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(e) => return Err(InventoryError::Unusable(crate::innermost(&e))),
+        }
+    }
 }
 
 /// From a file, as the bootstrap node has it.

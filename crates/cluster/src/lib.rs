@@ -6,6 +6,7 @@
 pub mod admission;
 mod cache;
 mod connect;
+pub mod drain;
 pub mod etcd;
 mod expired;
 pub mod follow;

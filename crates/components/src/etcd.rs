@@ -4,6 +4,7 @@ use crate::pod::{
     NODE_IP, NODE_NAME, Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe,
     ready_when, resources_volume, seedling_mount, seedling_volume,
 };
+use seedling_types::inventory::MOST_MASTERS;
 use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
@@ -82,7 +83,7 @@ pub fn config(
         "heartbeat-interval": 100,
         "election-timeout": 1000,
         // All masters may join as learners at once.
-        "max-learners": 3,
+        "max-learners": MOST_MASTERS,
         "quota-backend-bytes": QUOTA,
         "client-transport-security": tls("serving"),
         "peer-transport-security": tls("peer"),

@@ -2,6 +2,7 @@
 
 use crate::HelperError;
 use crate::events::EventLog;
+use crate::live::Live;
 use seedling_steps::write_atomic;
 use seedling_types::door::{Door, Refusal};
 use seedling_types::helper::HelperEventKind;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Clone)]
 pub struct Doors {
-    config: Arc<HelperConfig>,
+    live: Live,
     events: EventLog,
     /// Between reading a door and writing it.
     turn: Arc<Mutex<()>>,
@@ -36,8 +37,8 @@ pub fn open(config: &HelperConfig, host: &str) -> Result<(), HelperError> {
 }
 
 impl Doors {
-    pub fn new(config: Arc<HelperConfig>, events: EventLog) -> Self {
-        Self { config, events, turn: Arc::default() }
+    pub fn new(live: Live, events: EventLog) -> Self {
+        Self { live, events, turn: Arc::default() }
     }
 
     /// Whether the fetch of `document` may begin. `counted`: it is one, and not only a question.
@@ -63,15 +64,16 @@ impl Doors {
 
     /// It asked for an address as one that boots. Where somebody says when machines are switched on, that proves nothing.
     pub fn dhcp(&self, host: &Host) {
-        if !self.config.told_of_power {
+        if !self.live.config().told_of_power {
             self.change(host, Some((true, "it asked for an address")), |door| (door.dhcp(now()), ()));
         }
     }
 
     /// A master's API server is ready: a bootstrap node that were installed now would found a second cluster.
     pub fn masters_serve(&self) {
-        let Some(host) = self.config.inventory.bootstrap() else { return };
-        let Ok(document) = std::fs::read(ignition_file(&self.config, host)) else { return };
+        let config = self.live.config();
+        let Some(host) = config.inventory.bootstrap() else { return };
+        let Ok(document) = std::fs::read(ignition_file(&config, host)) else { return };
         self.change(host, Some((false, "the masters carry the cluster")), |door| {
             (door.over(&digest(&document), now()), ())
         });
@@ -84,7 +86,7 @@ impl Doors {
         decide: impl FnOnce(&Door) -> (Option<Door>, T),
     ) -> T {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = self.config.door(&host.name);
+        let path = self.live.config().door(&host.name);
         let (next, answer) = decide(&read(&path));
         if let Some(next) = next {
             // A door that cannot be written stays as it was: a machine that boots must not be held up by a full disk.

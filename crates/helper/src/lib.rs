@@ -15,6 +15,7 @@ pub mod http;
 mod keep;
 pub mod lb;
 mod limits;
+pub mod live;
 mod net;
 pub mod registry;
 mod supervise;
@@ -27,7 +28,9 @@ use events::EventLog;
 pub use heart::beat;
 pub use keep::keep;
 use limits::Limits;
+use live::Live;
 use seedling_types::HelperConfig;
+use seedling_types::admission::digest_of;
 use seedling_types::helper::HelperEventKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -55,6 +58,8 @@ pub enum HelperError {
     Signal(std::io::Error),
     #[error("the helper {0}")]
     Ended(String),
+    #[error("{0}: restart the helper for that")]
+    Restart(&'static str),
     #[error("there is no {host:?} in the inventory; it has {}", .known.join(", "))]
     UnknownHost { host: String, known: Vec<String> },
 }
@@ -62,11 +67,18 @@ pub enum HelperError {
 /// What every server needs: the one config, the one log, and what outlives each of them.
 #[derive(Clone)]
 pub struct Context {
-    pub config: Arc<HelperConfig>,
+    live: Live,
     events: EventLog,
     doors: Doors,
     limits: Limits,
     inherited: forward::Inherited,
+}
+
+impl Context {
+    /// As it is now.
+    fn config(&self) -> Arc<HelperConfig> {
+        self.live.config()
+    }
 }
 
 const SERVERS: [Kind; 7] = [
@@ -92,14 +104,23 @@ const SERVERS: [Kind; 7] = [
 ];
 
 pub fn load(path: &Path) -> Result<HelperConfig, HelperError> {
-    let fail = |message: String| HelperError::Config { path: path.into(), message };
-    let yaml = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
-    serde_saphyr::from_str(&yaml).map_err(|e| fail(e.to_string()))
+    Ok(read(path)?.0)
 }
 
-/// Runs until SIGTERM or SIGINT. What cannot start at all is an error; what ends later is started again. `after`: why the helper
-/// itself was started again.
-pub async fn run(config: HelperConfig, after: Option<String>) -> Result<(), HelperError> {
+/// And the digest of the file.
+fn read(path: &Path) -> Result<(HelperConfig, String), HelperError> {
+    let fail = |message: String| HelperError::Config { path: path.into(), message };
+    let yaml = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    let config = serde_saphyr::from_str(&yaml).map_err(|e| fail(e.to_string()))?;
+    Ok((config, digest_of(yaml.as_bytes())))
+}
+
+/// Runs until SIGTERM or SIGINT; at SIGHUP it reads its config again. What cannot start at all is an error; what ends later is started
+/// again. `after`: why the helper itself was started again.
+pub async fn run(path: &Path, after: Option<String>) -> Result<(), HelperError> {
+    // First of all: whoever wants it to read its config must not end it.
+    let mut reload = signal(SignalKind::hangup()).map_err(HelperError::Signal)?;
+    let (config, mut digest) = read(path)?;
     let ready = config.ready_file.clone();
     // A file left by a killed predecessor must not say that we listen.
     remove(&ready)?;
@@ -109,9 +130,9 @@ pub async fn run(config: HelperConfig, after: Option<String>) -> Result<(), Help
         events.send(HelperEventKind::Restarted { what: "the helper".into(), reason });
     }
     let inherited = forward::inherited(&config)?;
-    let config = Arc::new(config);
-    let doors = Doors::new(config.clone(), events.clone());
-    let context = Context { config, events, doors, limits, inherited };
+    let live = Live::new(config)?;
+    let doors = Doors::new(live.clone(), events.clone());
+    let context = Context { live, events, doors, limits, inherited };
 
     let mut term = signal(SignalKind::terminate()).map_err(HelperError::Signal)?;
     let mut int = signal(SignalKind::interrupt()).map_err(HelperError::Signal)?;
@@ -124,17 +145,43 @@ pub async fn run(config: HelperConfig, after: Option<String>) -> Result<(), Help
             supervise(kind.what, &context.events, server, again).await
         });
     }
-    announce(&ready, std::process::id())?;
-    tracing::info!(address = %context.config.address, "helper listens");
+    announce(&ready, &digest)?;
+    tracing::info!(address = %context.config().address, "helper listens");
 
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
+    loop {
+        tokio::select! {
+            _ = term.recv() => break,
+            _ = int.recv() => break,
+            _ = reload.recv() => {
+                if let Some(read) = take_over(path, &context) {
+                    digest = read;
+                    announce(&ready, &digest)?;
+                }
+            }
+        }
     }
     remove(&ready)?;
     servers.shutdown().await;
     writer.finish().await;
     Ok(())
+}
+
+/// The config as it is on disk now, if it can be taken over: its digest. Otherwise everything stays as it is, and the reason is told.
+fn take_over(path: &Path, context: &Context) -> Option<String> {
+    let taken = read(path).and_then(|(config, digest)| context.live.replace(config).map(|()| digest));
+    match taken {
+        Ok(digest) => {
+            let machines = context.config().inventory.hosts.len();
+            tracing::info!(machines, "the config was read again");
+            context.events.send(HelperEventKind::Reloaded { machines });
+            Some(digest)
+        }
+        Err(error) => {
+            tracing::error!(%error, "the config was read again, and is not used");
+            context.events.send(HelperEventKind::NotReloaded { reason: error.to_string() });
+            None
+        }
+    }
 }
 
 /// Each relayed connection takes two descriptors, and many systems start processes with 1024. Says how many there are now.
@@ -147,11 +194,11 @@ fn allow_many_files() -> usize {
     getrlimit(Resource::RLIMIT_NOFILE).ok().and_then(|(soft, _)| soft.try_into().ok()).unwrap_or(1024)
 }
 
-/// The ready file appears whole or not at all: a reader may look at any instant.
-fn announce(ready: &Path, pid: u32) -> Result<(), HelperError> {
+/// Who listens, and by which config. The ready file appears whole or not at all: a reader may look at any instant.
+fn announce(ready: &Path, digest: &str) -> Result<(), HelperError> {
     let fail = |source| HelperError::Write { path: ready.into(), source };
     let partial = ready.with_extension("partial");
-    std::fs::write(&partial, format!("{pid}\n")).map_err(fail)?;
+    std::fs::write(&partial, format!("{}\n{digest}\n", std::process::id())).map_err(fail)?;
     std::fs::rename(&partial, ready).map_err(fail)
 }
 

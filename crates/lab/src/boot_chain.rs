@@ -15,6 +15,8 @@ pub enum Position {
     IgnitionRefused { status: u16 },
     /// It has the pointer config, but never reached the machine-config server it points at.
     NoMcsFetch,
+    /// A worker: the bootstrap machine serves masters only.
+    WaitsForMasters,
     /// It starts from its pointer config again and again: the machine-config server gives it nothing.
     McsRefused,
     /// All it asks for on first boot was fetched.
@@ -29,6 +31,7 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
     let mut dhcp = false;
     let mut ignition = None;
     let mut mcs = false;
+    let mut software = false;
     let mut again = 0;
     for event in events {
         match &event.what {
@@ -45,7 +48,7 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
             HelperEventKind::Http { path, remote, .. }
                 if *remote == host.address && path.starts_with("/bin/") =>
             {
-                again = 0
+                (again, software) = (0, true)
             }
             HelperEventKind::Connection { port, remote, .. } if *remote == host.address => {
                 mcs |= *port == ports::MCS
@@ -57,6 +60,7 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
         // The bootstrap node's config is whole: it asks no machine-config server, it becomes one.
         (Some(200), Role::Bootstrap) => Position::Fetched,
         (Some(200), _) if again >= REFUSED_AFTER => Position::McsRefused,
+        (Some(200), Role::Worker) if mcs && !software => Position::WaitsForMasters,
         (Some(200), _) if mcs => Position::Fetched,
         (Some(200), _) => Position::NoMcsFetch,
         (Some(status), _) => Position::IgnitionRefused { status },
@@ -78,6 +82,9 @@ impl Position {
             }
             Position::NoMcsFetch => {
                 format!("has its pointer config, has not reached the machine-config server on {}", ports::MCS)
+            }
+            Position::WaitsForMasters => {
+                "waits for the masters: the bootstrap machine serves no workers".into()
             }
             Position::McsRefused => {
                 let log = seedling_types::paths::MCS_AUDIT_LOG;
@@ -151,6 +158,8 @@ mod tests {
                 Position::Fetched,
             ),
             (Role::Worker, vec![dhcp("ACK"), ign()], Position::NoMcsFetch),
+            (Role::Worker, vec![dhcp("ACK"), ign(), connection(22623)], Position::WaitsForMasters),
+            (Role::Worker, vec![ign(), connection(22623), connection(22623), software()], Position::Fetched),
             (Role::Bootstrap, vec![dhcp("ACK"), ign()], Position::Fetched),
         ];
         for (role, events, want) in cases {

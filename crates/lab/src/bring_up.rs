@@ -63,7 +63,14 @@ impl<'a> BringUp<'a> {
             self.reached("bootstrap node switched off", "bootstrap node switched off")?;
         }
         let finished = "all operators to have finished";
-        self.wait(Milestone::Initialized, finished, "all operators have finished").await
+        self.wait(Milestone::Initialized, finished, "all operators have finished").await?;
+        match self.lab.record.spec.inventory.role(Role::Worker).count() {
+            0 => Ok(()),
+            workers => {
+                let ready = Milestone::WorkersReady(workers);
+                self.wait(ready, "all workers to be Ready", "the workers have joined").await
+            }
+        }
     }
 
     /// What the machines found out about themselves.
@@ -138,9 +145,13 @@ impl AtWork {
 async fn chains(lab: &Lab) -> String {
     match status(lab).await {
         Ok(status) => {
-            let masters = status.nodes.iter().filter(|n| n.role != Role::Worker);
             let at = |n: &NodeStatus| n.open.iter().map(|o| format!("; {o}")).collect::<String>();
-            masters.map(|n| format!("  {}: {}{}", n.name, n.says, at(n))).collect::<Vec<_>>().join("\n")
+            status
+                .nodes
+                .iter()
+                .map(|n| format!("  {}: {}{}", n.name, n.says, at(n)))
+                .collect::<Vec<_>>()
+                .join("\n")
         }
         Err(e) => e.to_string(),
     }

@@ -7,6 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
 use seedling_steps::{Condition, Probe, if_there, wait_for, write_atomic};
+use seedling_types::admission::digest_of;
 use seedling_types::helper::{Forward, HelperConfig, HelperEvent};
 use seedling_types::ports;
 use serde_json::Value;
@@ -71,26 +72,8 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child)> {
         Ok((listener, address))
     };
     let (listener, api) = listen(port).map_err(|source| LabError::Port { port, source })?;
-    let config = HelperConfig {
-        cluster_domain: spec.cluster_domain.clone(),
-        interface: BRIDGE.into(),
-        address: spec.helper,
-        network: spec.network,
-        inventory: spec.inventory.clone(),
-        ignition_dir: spec.assets.clone(),
-        release_dir: spec.release_dir.clone(),
-        events: lab.helper_events(),
-        ready_file: lab.helper_ready(),
-        lease_seconds: None,
-        told_of_power: true,
-        relays: Vec::new(),
-        server_ca: server_ca(lab)?,
-        forwards: vec![Forward { fd: API_LISTENER, to: SocketAddr::from((spec.helper, ports::API)) }],
-    };
     let path = lab.helper_config();
-    let yaml = serde_saphyr::to_string(&config)
-        .map_err(|e| LabError::Unreadable { path: path.clone(), message: e.to_string() })?;
-    at(&path, write_atomic(&path, yaml, 0o644))?;
+    write_config(lab)?;
     remove_if_there(&lab.helper_ready())?;
     let log = lab.helper_log();
     if fs::metadata(&log).is_ok_and(|m| m.len() > LONG_LOG) {
@@ -111,6 +94,63 @@ fn start(lab: &Lab, program: &Path) -> Result<(SocketAddr, Child)> {
         .stderr(errors)
         .spawn();
     Ok((api, at(Path::new("setsid"), child)?))
+}
+
+/// helper.yaml as the lab is now. Returns its digest.
+fn write_config(lab: &Lab) -> Result<String> {
+    let spec = &lab.record.spec;
+    let config = HelperConfig {
+        cluster_domain: spec.cluster_domain.clone(),
+        interface: BRIDGE.into(),
+        address: spec.helper,
+        network: spec.network,
+        inventory: spec.inventory.clone(),
+        ignition_dir: spec.assets.clone(),
+        release_dir: spec.release_dir.clone(),
+        events: lab.helper_events(),
+        ready_file: lab.helper_ready(),
+        lease_seconds: None,
+        told_of_power: true,
+        relays: Vec::new(),
+        server_ca: server_ca(lab)?,
+        forwards: vec![Forward { fd: API_LISTENER, to: SocketAddr::from((spec.helper, ports::API)) }],
+    };
+    let path = lab.helper_config();
+    let yaml = serde_saphyr::to_string(&config)
+        .map_err(|e| LabError::Unreadable { path: path.clone(), message: e.to_string() })?;
+    let digest = digest_of(yaml.as_bytes());
+    at(&path, write_atomic(&path, yaml, 0o644))?;
+    Ok(digest)
+}
+
+/// It knows the lab's machines as they are now, without a connection lost. One that does not run reads them when it starts.
+pub(crate) async fn reload(lab: &Lab) -> Result<()> {
+    let digest = write_config(lab)?;
+    reload_config(&lab.helper_config(), &lab.helper_ready(), &digest, &lab.helper_log()).await.map(drop)
+}
+
+/// Any helper on this machine, by its config, which was just written and has this digest. False: none runs.
+pub async fn reload_config(config: &Path, ready: &Path, digest: &str, log: &Path) -> Result<bool> {
+    let runs = || !find(config).is_empty() || !processes::find(&arguments(KEEPER, config)).is_empty();
+    if !runs() {
+        return Ok(false);
+    }
+    let goes_by = || fs::read_to_string(ready).unwrap_or_default().lines().nth(1).map(String::from);
+    if goes_by().as_deref() == Some(digest) {
+        return Ok(true);
+    }
+    find(config).iter().for_each(|helper| helper.signal(Signal::SIGHUP));
+    let hint = format!("read {}", log.display());
+    let condition =
+        Condition::within("the helper to take up its config", Duration::from_secs(15), hint).quiet();
+    wait_for(&condition, POLL, async || match goes_by() {
+        Some(taken_up) if taken_up == digest => Probe::Met(true),
+        Some(_) => Probe::Unmet("it goes by the config before".into()),
+        None if !runs() => Probe::Met(false),
+        None => Probe::Unmet("it does not listen yet".into()),
+    })
+    .await
+    .map_err(LabError::from)
 }
 
 /// Who signed the certificates of the cluster's servers, for health checks: the admin's kubeconfig has the API servers' authorities, a

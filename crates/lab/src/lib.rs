@@ -6,6 +6,7 @@
 
 pub mod boot_chain;
 mod bring_up;
+mod change;
 pub mod chaos;
 mod down;
 mod helper;
@@ -24,13 +25,16 @@ mod up;
 
 pub use boot_chain::{Position, boot_chain};
 pub use bring_up::BringUp;
+pub use change::{Change, may_leave, write_hosts};
 pub use down::down;
+pub use helper::reload_config;
 pub use seed::seed;
-pub use spec::{HELPER, LabSpec, check_name, default_inventory};
+pub use spec::{HELPER, LabSpec, check_name, default_inventory, new_machine, with_workers};
 pub use status::{NodeStatus, Open, Status, open, read_events, status};
 pub use store::{Lab, Labs, Record};
 pub use up::{Options, up};
 
+use seedling_types::InventoryError;
 use std::path::{Path, PathBuf};
 
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
@@ -45,8 +49,17 @@ pub enum LabError {
     UnknownNode { lab: String, node: String, known: Vec<String> },
     #[error("{0:?} is no name for a lab: use up to 32 lower-case letters, digits and '-'")]
     Name(String),
+    #[error("{}", .0.iter().map(told).collect::<Vec<_>>().join("\n"))]
+    Machines(Vec<InventoryError>),
+    #[error("{name} is a {role} of this lab; take another name")]
+    OtherRole { name: String, role: &'static str },
+    #[error("{name} cannot be removed: {why}")]
+    Stays { name: String, why: &'static str },
+    #[error("the lab has no free address: {first} to {last} are taken; remove a machine first")]
+    NoAddress { first: u8, last: u8 },
     #[error(
-        "lab {0:?} exists with other machines or another network; `seedling lab down --name {0}` removes it first"
+        "lab {0:?} exists with other machines or another network; `seedling lab add` and `lab remove` change its workers, `seedling lab \
+         down --name {0}` removes it"
     )]
     Differs(String),
     #[error("{}: {source}", path.display())]
@@ -71,6 +84,11 @@ pub enum LabError {
     Json(#[from] serde_json::Error),
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<LabError>),
+}
+
+fn told(error: &InventoryError) -> String {
+    let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{error}{hint}")
 }
 
 /// Adds the path to an I/O error.

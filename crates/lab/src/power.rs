@@ -30,7 +30,10 @@ impl Circuit {
 
     /// What the last cut has switched off, if that was not restored since.
     pub fn cut(lab: &Lab) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(file(lab)).ok()?).ok()
+        let off: Self = serde_json::from_slice(&std::fs::read(file(lab)).ok()?).ok()?;
+        // A machine may have been removed meanwhile.
+        let nodes = off.nodes.into_iter().filter(|node| lab.machine(node).is_ok()).collect();
+        Some(Self { nodes, ..off })
     }
 
     /// A second cut finds machines off that the first one has switched off.

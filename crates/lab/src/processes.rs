@@ -14,6 +14,15 @@ pub(crate) struct Process {
     start: u64,
 }
 
+impl Process {
+    /// Looked at again: a number can have gone to another process in between.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if start_time(self.pid) == Some(self.start) {
+            let _ = kill(Pid::from_raw(self.pid), signal);
+        }
+    }
+}
+
 /// All processes that were started with these arguments, one after the other.
 pub(crate) fn find(arguments: &[&OsStr]) -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -25,12 +34,7 @@ pub(crate) fn find(arguments: &[&OsStr]) -> Vec<Process> {
 
 /// Signals them, and waits until they are gone.
 pub(crate) async fn end(arguments: &[&OsStr], signal: Signal) -> Result<()> {
-    for process in find(arguments) {
-        // Looked at again: a number can have gone to another process in between.
-        if start_time(process.pid) == Some(process.start) {
-            let _ = kill(Pid::from_raw(process.pid), signal);
-        }
-    }
+    find(arguments).iter().for_each(|process| process.signal(signal));
     let hint = "see `ps` and end them by hand";
     let condition = Condition::within("processes of the lab to end", Duration::from_secs(3), hint);
     let gone = wait_for(&condition, Duration::from_millis(20), async || {

@@ -12,7 +12,10 @@ use std::path::PathBuf;
 const NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 100, 0), 24);
 /// The helper, and with it the load balancer, of every lab.
 pub const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
-const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 10);
+/// The last number of machines' addresses.
+const BOOTSTRAP: u8 = 10;
+const FIRST_WORKER: u8 = 21;
+const LAST_MACHINE: u8 = 249;
 /// Longest lab name; it is part of namespace names and paths.
 const NAME_MAX: usize = 32;
 
@@ -89,15 +92,35 @@ impl LabSpec {
 
 /// bootstrap at .10, masters from .11 on, with MAC addresses that stay the same.
 pub fn default_inventory(masters: u8) -> Inventory {
-    let host = |name: String, role, index: u8| Host {
-        name,
-        role,
-        mac: format!("52:54:00:5e:ed:{:02x}", 0x10 + index),
-        address: Ipv4Addr::from_bits(FIRST_HOST.to_bits() + u32::from(index)),
-    };
-    let bootstrap = host("bootstrap".into(), Role::Bootstrap, 0);
-    let masters = (0..masters).map(|i| host(format!("master-{i}"), Role::Master, i + 1));
+    let bootstrap = host("bootstrap", Role::Bootstrap, BOOTSTRAP);
+    let masters = (0..masters).map(|i| host(&format!("master-{i}"), Role::Master, BOOTSTRAP + 1 + i));
     Inventory { hosts: std::iter::once(bootstrap).chain(masters).collect(), load_balancers: vec![HELPER] }
+}
+
+/// The same with so many workers, worker-0 at .21.
+pub fn with_workers(inventory: Inventory, workers: u8) -> Result<Inventory, LabError> {
+    (0..workers).try_fold(inventory, |before, i| {
+        let host = new_machine(&before, &format!("worker-{i}"), Role::Worker)?;
+        before.with(host).map_err(LabError::Machines)
+    })
+}
+
+/// A machine that is not there yet, at the first free address.
+pub fn new_machine(inventory: &Inventory, name: &str, role: Role) -> Result<Host, LabError> {
+    let taken = |host: &Host| {
+        let same = |known: &Host| known.address == host.address || known.mac == host.mac;
+        inventory.hosts.iter().any(same) || inventory.load_balancers.contains(&host.address)
+    };
+    let mut free =
+        (FIRST_WORKER..=LAST_MACHINE).map(|last| host(name, role, last)).filter(|host| !taken(host));
+    free.next().ok_or(LabError::NoAddress { first: FIRST_WORKER, last: LAST_MACHINE })
+}
+
+/// At an address of the lab's network; the MAC address comes from it.
+fn host(name: &str, role: Role, last: u8) -> Host {
+    let [a, b, c, _] = NETWORK.network().octets();
+    let mac = format!("52:54:00:5e:ed:{:02x}", last + 6);
+    Host { name: name.into(), role, mac, address: Ipv4Addr::new(a, b, c, last) }
 }
 
 pub fn check_name(name: &str) -> Result<(), LabError> {
@@ -122,6 +145,22 @@ mod tests {
         let last = inventory.hosts.last().unwrap();
         assert_eq!((last.name.as_str(), last.address), ("master-2", Ipv4Addr::new(192, 168, 100, 13)));
         assert!(inventory.hosts.iter().all(|h| NETWORK.contains(&h.address)));
+        assert_eq!(last.mac, "52:54:00:5e:ed:13");
+    }
+
+    #[test]
+    fn workers_take_free_places() {
+        let two = with_workers(default_inventory(1), 2).unwrap();
+        let places: Vec<_> = two
+            .role(Role::Worker)
+            .map(|w| (w.name.as_str(), w.address.octets()[3], w.mac.as_str()))
+            .collect();
+        assert_eq!(places, [("worker-0", 21, "52:54:00:5e:ed:1b"), ("worker-1", 22, "52:54:00:5e:ed:1c")]);
+        assert_eq!(Inventory::parse(&two.to_yaml()).unwrap(), two);
+        let again = new_machine(&two.without("worker-0"), "w", Role::Worker).unwrap();
+        assert_eq!(again.address.octets()[3], 21);
+        let full = with_workers(default_inventory(1), 229).unwrap();
+        assert!(new_machine(&full, "w", Role::Worker).unwrap_err().to_string().contains("21 to 249"));
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn main() -> Result<()> {
             return Ok(runtime.block_on(seedling_helper::keep(&std::env::current_exe()?, config))?);
         }
         let after = after.get(1).cloned();
-        return Ok(runtime.block_on(seedling_helper::run(seedling_helper::load(config)?, after))?);
+        return Ok(runtime.block_on(seedling_helper::run(config, after))?);
     }
     if let [_, verb, dir] = args.as_slice()
         && verb == "up"

@@ -5,6 +5,12 @@ use std::time::{Duration, Instant};
 
 pub(crate) use seedling_cluster::patience::read;
 
+/// Masters that carry a cluster of so many when the others do not come: more than half. Of three they are two, with bootstrap's three
+/// members, OpenShift's threshold for a delayed bring-up.
+pub(crate) fn enough(masters: usize) -> usize {
+    masters / 2 + 1
+}
+
 /// How far each master has come, and since when it made no progress.
 #[derive(Debug)]
 pub(crate) struct Progress<S>(BTreeMap<String, (S, Instant)>);

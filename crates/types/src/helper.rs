@@ -131,6 +131,14 @@ pub enum HelperEventKind {
         what: String,
         reason: String,
     },
+    /// The config was read again; the servers know so many machines now.
+    Reloaded {
+        machines: usize,
+    },
+    /// The config was read again and cannot be used: everything is as before.
+    NotReloaded {
+        reason: String,
+    },
     /// Connections that were closed at once, since there were too many; said once a second at most.
     Limited {
         service: String,

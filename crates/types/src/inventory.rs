@@ -23,6 +23,9 @@ impl Role {
     }
 }
 
+/// The largest control plane. Every further master makes each write slower, and upstream tests no more.
+pub const MOST_MASTERS: u8 = 5;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -71,6 +74,22 @@ impl Inventory {
     }
     pub fn by_address(&self, address: Ipv4Addr) -> Option<&Host> {
         self.hosts.iter().find(|h| h.address == address)
+    }
+
+    /// With one more machine, or with this one in the place of the one that has its name.
+    pub fn with(&self, host: Host) -> Result<Self, Vec<InventoryError>> {
+        let mut next = self.clone();
+        match next.hosts.iter_mut().find(|known| known.name == host.name) {
+            Some(known) => *known = host,
+            None => next.hosts.push(host),
+        }
+        let errors = next.check();
+        if errors.is_empty() { Ok(next) } else { Err(errors) }
+    }
+
+    pub fn without(&self, name: &str) -> Self {
+        let hosts = self.hosts.iter().filter(|host| host.name != name).cloned().collect();
+        Self { hosts, load_balancers: self.load_balancers.clone() }
     }
 
     /// Parses hosts.yaml; all errors at once.
@@ -173,6 +192,31 @@ mod tests {
         let inventory = Inventory::parse(yaml).unwrap();
         assert_eq!(inventory.hosts[0].mac, "52:54:00:aa:00:01");
         assert_eq!(Inventory::parse(&inventory.to_yaml()).unwrap(), inventory);
+    }
+
+    #[test]
+    fn a_machine_comes_and_goes() {
+        let yaml = "hosts:\n- {name: master-0, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1}\n\
+                    loadBalancers: [10.0.0.9]\n";
+        let before = Inventory::parse(yaml).unwrap();
+        let host = |name: &str, last: u8| Host {
+            name: name.into(),
+            role: Role::Worker,
+            mac: format!("52:54:00:aa:00:{last:02x}"),
+            address: [10, 0, 0, last].into(),
+        };
+        let more = before.with(host("worker-0", 2)).unwrap();
+        assert_eq!(more.with(host("worker-0", 2)).unwrap(), more, "twice is once");
+        assert_eq!(
+            more.with(host("worker-0", 3)).unwrap().by_name("worker-0").unwrap().address.octets()[3],
+            3
+        );
+        assert_eq!(more.without("worker-0"), before);
+        assert_eq!(before.without("nobody"), before);
+        for (bad, path) in [(host("worker-0", 1), "hosts[1].mac"), (host("worker-0", 9), "hosts[1].address")]
+        {
+            assert_eq!(before.with(bad).unwrap_err()[0].path, path);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod api;
 pub mod csr;
 pub mod door;
 pub mod helper;
+pub mod hosts_file;
 pub mod inventory;
 pub mod names;
 pub mod node_report;

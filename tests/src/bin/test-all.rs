@@ -32,13 +32,14 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
     part("dist", "make dist-check", Some(DIST_SHORT)),
     part("recover", "make e2e E2E=recover", Some("make e2e E2E=recover")),
     part("restore", "make e2e E2E=restore", None),
+    part("workers", "make e2e E2E=workers", Some("make e2e E2E=workers")),
     part("prober", "make prober", None),
     part("chaos", "make chaos", None),
     part("conformance", "make conformance", Some(TENTH)),
@@ -121,8 +122,11 @@ mod tests {
 
     #[test]
     fn every_short_part_has_its_day() {
-        let days: std::collections::BTreeSet<_> = (100..104).map(|day| of_day(day).0).collect();
-        assert_eq!(days.into_iter().collect::<Vec<_>>(), ["conformance", "dist", "e2e", "recover"]);
+        let days: std::collections::BTreeSet<_> = (100..105).map(|day| of_day(day).0).collect();
+        assert_eq!(
+            days.into_iter().collect::<Vec<_>>(),
+            ["conformance", "dist", "e2e", "recover", "workers"]
+        );
     }
 
     #[test]

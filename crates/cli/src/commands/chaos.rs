@@ -43,8 +43,8 @@ pub(crate) struct HandoffArgs {
     /// everybody]
     #[arg(long, value_name = "MACHINE")]
     peer: Option<String>,
-    /// Number of control-plane machines
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    /// Number of control-plane machines: 1, 3, 4 or 5
+    #[arg(long, default_value_t = 3, value_parser = super::up::masters)]
     masters: u8,
     /// How many minutes the cluster waits for a lost master before it continues without it [default: 5]
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..))]

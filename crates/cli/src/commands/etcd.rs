@@ -59,7 +59,7 @@ pub(crate) async fn run(command: EtcdCommand) -> Result<()> {
     match command {
         EtcdCommand::Backup(args) => backup(&args).await,
         EtcdCommand::Restore(args) => restore(&args).await,
-        EtcdCommand::FreeSpace { output } => free_space(output.output).await,
+        EtcdCommand::FreeSpace { output } => free_space(&output).await,
     }
 }
 
@@ -91,17 +91,12 @@ async fn restore(args: &RestoreArgs) -> Result<()> {
     Ok(())
 }
 
-async fn free_space(format: Format) -> Result<()> {
+async fn free_space(output: &Output) -> Result<()> {
     let endpoint = format!("https://localhost:{}", ports::ETCD_CLIENT);
     let freed = etcd::free_space(&endpoint, &Here::read()?.tls()?, &|text| eprintln!("{text}")).await?;
-    if format == Format::Json {
-        let space = |space: &Space| json!({"file": space.file, "used": space.used, "quota": space.quota});
-        let member =
-            |f: &Freed| json!({"name": f.name, "before": space(&f.before), "after": space(&f.after)});
-        println!("{}", serde_json::to_string_pretty(&freed.iter().map(member).collect::<Vec<_>>())?);
-    } else {
-        println!("etcd takes writes");
-    }
+    let space = |space: &Space| json!({"file": space.file, "used": space.used, "quota": space.quota});
+    let member = |f: &Freed| json!({"name": f.name, "before": space(&f.before), "after": space(&f.after)});
+    output.print(&freed.iter().map(member).collect(), || println!("etcd takes writes"));
     Ok(())
 }
 

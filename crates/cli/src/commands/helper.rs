@@ -47,7 +47,7 @@ pub(crate) async fn run(cmd: HelperCommand) -> Result<()> {
             if beat {
                 tokio::spawn(seedling_helper::beat());
             }
-            serve(load(&config)?, after).await?;
+            serve(&config, after).await?;
         }
         HelperCommand::Keep { config } => keep(&std::env::current_exe()?, &config).await?,
         HelperCommand::Open { machine, config, lab } => {

@@ -85,6 +85,15 @@ pub(crate) enum LabCommand {
         /// The machine's name
         node: String,
     },
+    /// Add a machine to a living lab: it boots, joins the cluster and becomes Ready
+    ///
+    /// The helper's DHCP, DNS and Ignition configs, the cluster's inventory and hosts.yaml follow while everything runs. Run again after an
+    /// interruption, it does the rest.
+    Add(super::lab_change::AddArgs),
+    /// Remove a worker from a living lab: its pods are evicted, then its Node, its token and the machine go
+    ///
+    /// Disruption budgets are respected. Masters stay. Run again after an interruption, it does the rest.
+    Remove(super::lab_change::RemoveArgs),
     /// List the labs on this machine
     List {
         #[command(flatten)]
@@ -176,6 +185,8 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
             lab.new_disk(&node).await?;
             lab.switch_on(&node).await?;
         }
+        LabCommand::Add(args) => super::lab_change::add(&labs, args).await?,
+        LabCommand::Remove(args) => super::lab_change::remove(&labs, args).await?,
         LabCommand::List { output } => list(&labs.list()?, output.output)?,
         LabCommand::Power { lab, words } => super::power::run(&labs, &labs.open(&lab.name)?, &words).await?,
     }

@@ -20,8 +20,11 @@ pub(crate) mod init;
 pub(crate) mod journal;
 pub(crate) mod kubectl;
 pub(crate) mod lab;
+mod lab_change;
 mod log;
+mod membership;
 pub(crate) mod node;
+mod node_change;
 pub(crate) mod node_reissue;
 pub(crate) mod operator;
 mod power;
@@ -31,6 +34,7 @@ pub(crate) mod timeline;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod wait_for;
+mod wait_node;
 
 impl lab::Output {
     /// For programs as JSON, else for people.

@@ -7,10 +7,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::{RATE, beside, write_report};
-use seedling_lab::{BringUp, Lab, LabSpec, Labs, default_inventory};
+use seedling_lab::{BringUp, Lab, LabSpec, Labs, default_inventory, with_workers};
 use seedling_steps::write_atomic;
+use seedling_types::inventory::MOST_MASTERS;
 use seedling_types::template::{render, table};
-use seedling_types::{ClusterDomain, Inventory};
+use seedling_types::{ClusterDomain, Inventory, Role};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -28,11 +29,14 @@ const LOG_DISK_LEAST: i64 = 16;
 pub(crate) struct UpArgs {
     #[command(flatten)]
     lab: Name,
-    /// Number of control-plane machines
-    #[arg(long, default_value_t = 3)]
-    masters: u8,
+    /// Number of control-plane machines: 1, 3, 4 or 5 [default: 3, or those the lab has]
+    #[arg(long, value_parser = masters)]
+    masters: Option<u8>,
+    /// Number of workers; without any, pods run on the masters [default: 0, or those the lab has]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(..=100))]
+    workers: Option<u8>,
     /// A list of machines (hosts.yaml) to use instead of the default ones
-    #[arg(long, value_name = "FILE", conflicts_with = "masters")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["masters", "workers"])]
     hosts: Option<PathBuf>,
     /// Put the release's images on every machine before it boots; with false, machines pull them
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
@@ -107,9 +111,25 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
     Ok(())
 }
 
-/// The machines of `args`: those of its file, or the default ones; behind the lab's own load balancer.
-fn inventory(args: &UpArgs) -> Result<Inventory> {
-    let Some(path) = &args.hosts else { return Ok(default_inventory(args.masters)) };
+/// As many as OpenShift's control planes have. Two would have to be able to switch each other off.
+pub(super) fn masters(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(2) => Err("two masters need fencing credentials or an arbiter, which a lab does not have".into()),
+        Ok(masters @ 1..=MOST_MASTERS) => Ok(masters),
+        _ => Err("1, 3, 4 or 5".into()),
+    }
+}
+
+/// The machines of `args`: those of its file, else those the lab has, or the default ones; behind the lab's own load balancer.
+fn inventory(labs: &Labs, args: &UpArgs) -> Result<Inventory> {
+    let Some(path) = &args.hosts else {
+        return match (labs.open(&args.lab.name), args.masters, args.workers) {
+            (Ok(lab), None, None) => Ok(lab.record.spec.inventory),
+            (_, masters, workers) => {
+                Ok(with_workers(default_inventory(masters.unwrap_or(3)), workers.unwrap_or(0))?)
+            }
+        };
+    };
     let yaml = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut inventory = Inventory::parse(&yaml).map_err(|errors| {
         let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -141,15 +161,16 @@ async fn up_machines(
 
 /// Made once for a lab: the same lab brought up again keeps its identity, a new lab never gets an old one.
 fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, Inventory, ClusterDomain)> {
-    let inventory = inventory(args)?;
+    let inventory = inventory(labs, args)?;
     let dir = args.assets.clone().unwrap_or_else(|| labs.assets_dir(&args.lab.name));
     seedling_assets::recover(&dir)?;
     if !dir.join("bootstrap.ign").exists() {
         if args.assets.is_none() {
             let _ = std::fs::remove_dir_all(&dir);
             std::fs::create_dir_all(&dir)?;
-            let masters = inventory.masters().len().to_string();
-            let config = render(INSTALL_CONFIG, table(&[("masters", &masters)]))?;
+            let count = |role| inventory.role(role).count().to_string();
+            let (masters, workers) = (count(Role::Master), count(Role::Worker));
+            let config = render(INSTALL_CONFIG, table(&[("masters", &masters), ("workers", &workers)]))?;
             std::fs::write(dir.join("install-config.yaml"), config)?;
         }
         let hosts = dir.join("hosts.yaml");
@@ -189,4 +210,17 @@ fn write_kubeconfig(lab: &Lab, domain: &ClusterDomain) -> Result<PathBuf> {
     let path = lab.kubeconfig();
     write_atomic(&path, lab_kubeconfig(&admin, &format!("https://{api}"), &domain.api()), 0o600)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_planes_have_upstreams_sizes() {
+        let sizes: Vec<_> = (0..8).filter(|n: &u8| masters(&n.to_string()).is_ok()).collect();
+        assert_eq!(sizes, [1, 3, 4, 5]);
+        assert!(masters("2").is_err_and(|why| why.contains("fencing")));
+        assert!(masters("three").is_err());
+    }
 }

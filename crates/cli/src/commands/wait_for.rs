@@ -13,6 +13,8 @@ pub(crate) enum WaitForCommand {
     BootstrapComplete(WaitForArgs),
     /// Wait until every cluster operator is available and no longer progressing
     InstallComplete(WaitForArgs),
+    /// Wait until a machine has joined as a node and is Ready; says what it still lacks
+    Node(super::wait_node::NodeArgs),
 }
 
 #[derive(Args)]
@@ -30,7 +32,10 @@ pub(crate) struct WaitForArgs {
 }
 
 pub(crate) async fn run(command: WaitForCommand) -> ExitCode {
-    let (WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args)) = &command;
+    let args = match &command {
+        WaitForCommand::Node(args) => return super::wait_node::run(args).await,
+        WaitForCommand::BootstrapComplete(args) | WaitForCommand::InstallComplete(args) => args,
+    };
     args.no_progress.configure();
     let mut console = match args.log.console(&args.dir) {
         Ok(console) => console,
@@ -80,6 +85,7 @@ async fn wait(command: &WaitForCommand, args: &WaitForArgs, console: &mut Consol
             seedling_observe::report_install_failure(&client, &args.dir, &error, &mut on).await;
             error
         }
+        WaitForCommand::Node(_) => return Ok(()),
     };
     Err(Failed::Waiting(error))
 }

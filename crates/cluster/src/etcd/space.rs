@@ -1,7 +1,7 @@
 //! How full a member's database is, and what makes room in it.
 
 use super::Etcd;
-use crate::ClusterError;
+use crate::Result;
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType, CompactionOptions, StatusResponse};
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ impl Space {
 
 impl Etcd {
     /// Members that have said they are full. Nobody takes that back by himself, not even when there is room again.
-    pub async fn full_members(&mut self) -> Result<BTreeSet<u64>, ClusterError> {
+    pub async fn full_members(&mut self) -> Result<BTreeSet<u64>> {
         let listed = self.client.alarm(AlarmAction::Get, AlarmType::Nospace, None).await;
         let listed = listed.map_err(|e| self.failed(e))?;
         let full = listed.alarms().iter().filter(|alarm| alarm.alarm() == AlarmType::Nospace);
@@ -44,7 +44,7 @@ impl Etcd {
     }
 
     /// It is full no more: when nobody is, writes are taken again.
-    pub async fn is_no_longer_full(&mut self, id: u64) -> Result<(), ClusterError> {
+    pub async fn is_no_longer_full(&mut self, id: u64) -> Result<()> {
         let mut member = AlarmOptions::new();
         member.with_member(id);
         let told = self.client.alarm(AlarmAction::Deactivate, AlarmType::Nospace, Some(member)).await;
@@ -52,7 +52,7 @@ impl Etcd {
     }
 
     /// Every member forgets what the keys were before this revision.
-    pub async fn forget_before(&mut self, revision: i64) -> Result<(), ClusterError> {
+    pub async fn forget_before(&mut self, revision: i64) -> Result<()> {
         let at_once = CompactionOptions::new().with_physical();
         match self.client.compact(revision, Some(at_once)).await {
             // API servers do the same every few minutes.
@@ -66,7 +66,7 @@ impl Etcd {
     }
 
     /// The member this is connected to writes its database anew, without what is unused. It answers nobody meanwhile.
-    pub async fn defragment(&mut self) -> Result<(), ClusterError> {
+    pub async fn defragment(&mut self) -> Result<()> {
         self.client.defragment().await.map(drop).map_err(|e| self.failed(e))
     }
 }

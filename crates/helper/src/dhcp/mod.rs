@@ -18,8 +18,8 @@ const BOOTP_MIN: usize = 300;
 const MAX_REQUEST: usize = 1500;
 
 pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let interface = &context.config.interface;
-    let socket = net::udp("DHCP", Ipv4Addr::UNSPECIFIED, ports::DHCP_SERVER, Some(interface))?;
+    let interface = context.config().interface.clone();
+    let socket = net::udp("DHCP", Ipv4Addr::UNSPECIFIED, ports::DHCP_SERVER, Some(&interface))?;
     let context = context.clone();
     Ok(async move { serve(socket, context).await })
 }
@@ -28,7 +28,7 @@ async fn serve(socket: UdpSocket, context: Context) {
     let mut buffer = [0; MAX_REQUEST];
     loop {
         let (n, _) = net::receive(&socket, &mut buffer).await;
-        let decision = handle(&context.config, &buffer[..n]);
+        let decision = handle(&context.config(), &buffer[..n]);
         if let Some(host) = &decision.boots {
             context.doors.dhcp(host);
         }

@@ -4,7 +4,7 @@ use super::zone::{Found, Zones};
 use hickory_proto::op::{Edns, Message, MessageType, Metadata, OpCode, ResponseCode};
 use hickory_proto::rr::{DNSClass, RData, Record};
 
-/// All records are fixed for the helper's life; short enough that a restarted lab is not answered from an old cache.
+/// Short enough that neither a restarted lab nor a machine that took another's name is answered from an old cache.
 const TTL: u32 = 30;
 /// What fits any path without fragments (DNS flag day 2020). Our replies are far smaller, so none is ever truncated.
 const EDNS_PAYLOAD: u16 = 1232;

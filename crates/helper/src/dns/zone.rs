@@ -7,8 +7,7 @@ use seedling_types::HelperConfig;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// How long a resolver may remember that a name is missing. Names do not appear later, but a typing mistake in
-/// hosts.yaml should not outlive the next try by long.
+/// How long a resolver may remember that a name is missing: a machine may be added at any time.
 const NEGATIVE_TTL: u32 = 5;
 
 pub struct Zones(Vec<Zone>);

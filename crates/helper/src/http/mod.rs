@@ -26,7 +26,7 @@ use std::path::{Component, Path as FsPath};
 const IGNITION_JSON: HeaderValue = HeaderValue::from_static("application/vnd.coreos.ignition+json");
 
 pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let listener = net::tcp("HTTP", context.config.address, ports::HELPER_HTTP).await?;
+    let listener = net::tcp("HTTP", context.config().address, ports::HELPER_HTTP).await?;
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/ign/{mac}", get(ignition))
@@ -53,11 +53,12 @@ async fn ignition(
         });
         (status, reason + "\n").into_response()
     };
-    let host = match entitled(&context.config.inventory, &mac, net::v4(remote)) {
+    let config = context.config();
+    let host = match entitled(&config.inventory, &mac, net::v4(remote)) {
         Ok(host) => host,
         Err((status, why)) => return refuse(status, None, why.into()),
     };
-    let Ok(document) = tokio::fs::read(ignition_file(&context.config, host)).await else {
+    let Ok(document) = tokio::fs::read(ignition_file(&config, host)).await else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let fetched = method == Method::GET;
@@ -97,10 +98,11 @@ async fn binary(
     if !is_file_name(&name) {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let response = serve_file(&context.config.release_dir.join("bin").join(name), request).await;
+    let config = context.config();
+    let response = serve_file(&config.release_dir.join("bin").join(name), request).await;
     // What a config asks for: the machine has it.
     if response.status().is_success()
-        && let Some(host) = context.config.inventory.by_address(net::v4(remote))
+        && let Some(host) = config.inventory.by_address(net::v4(remote))
     {
         context.doors.software(host);
     }
@@ -131,7 +133,7 @@ async fn log(
         path,
         status: response.status().as_u16(),
         remote,
-        host: context.config.inventory.by_address(remote).map(|h| h.name.clone()),
+        host: context.config().inventory.by_address(remote).map(|h| h.name.clone()),
         user_agent,
         bytes: length(&response),
     });

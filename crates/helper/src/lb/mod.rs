@@ -67,9 +67,9 @@ pub async fn start(
     context: &Context,
     service: Service,
 ) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let tls = tls::checks(&context.config)?;
+    let tls = tls::checks(&context.config())?;
     let mut tasks = JoinSet::new();
-    let listener = net::tcp(service.name, context.config.address, service.port).await?;
+    let listener = net::tcp(service.name, context.config().address, service.port).await?;
     let pool = Arc::new(Pool::new(service, context));
     for index in 0..pool.backends.len() {
         tasks.spawn(pool::watch(pool.clone(), index, tls.clone()));

@@ -46,7 +46,8 @@ pub(super) struct Connected {
 
 impl Pool {
     pub(super) fn new(service: Service, context: &Context) -> Self {
-        let control_plane = context.config.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
+        let config = context.config();
+        let control_plane = config.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
         let backends: Vec<_> = control_plane
             .map(|host| Backend {
                 host: host.name.clone(),
@@ -142,7 +143,7 @@ impl Pool {
             self.context.events.send(HelperEventKind::Connection {
                 port: self.service.port,
                 remote,
-                host: self.context.config.inventory.by_address(remote).map(|h| h.name.clone()),
+                host: self.context.config().inventory.by_address(remote).map(|h| h.name.clone()),
                 backend: backend.unwrap_or("none").into(),
             });
         }

@@ -29,7 +29,7 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const MAX_MANIFEST: u64 = 4 << 20;
 
 pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let listener = net::tcp("the registry", context.config.address, ports::HELPER_REGISTRY).await?;
+    let listener = net::tcp("the registry", context.config().address, ports::HELPER_REGISTRY).await?;
     let router = Router::new()
         .fallback(get(answer))
         .layer(from_fn_with_state(context.clone(), log))
@@ -38,7 +38,7 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
 }
 
 async fn answer(State(context): State<Context>, request: Request) -> Response {
-    let layout = context.config.release_dir.join("oci");
+    let layout = context.config().release_dir.join("oci");
     let target = parse(request.uri().path());
     let mut response = match target {
         Ok(Target::Base) => axum::Json(json!({})).into_response(),
@@ -126,7 +126,7 @@ async fn log(
         path,
         status: response.status().as_u16(),
         remote,
-        host: context.config.inventory.by_address(remote).map(|h| h.name.clone()),
+        host: context.config().inventory.by_address(remote).map(|h| h.name.clone()),
     });
     response
 }

@@ -6,6 +6,7 @@ mod backend;
 mod hostile;
 mod lab;
 mod load_balancer;
+mod reload;
 
 use lab::{HELPER, Lab};
 use seedling_types::HelperConfig;
@@ -20,9 +21,8 @@ use std::time::{Duration, Instant};
 #[ignore = "run by the other tests as their helper"]
 fn helper_process() {
     let Some(path) = std::env::var_os(lab::CONFIG_VARIABLE) else { return };
-    let config = seedling_helper::load(path.as_ref()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if let Err(error) = runtime.block_on(seedling_helper::run(config, None)) {
+    if let Err(error) = runtime.block_on(seedling_helper::run(path.as_ref(), None)) {
         eprintln!("error: {error}");
         std::process::exit(1);
     }

@@ -147,19 +147,21 @@ fn boot(input: &Input, name: &str, address: Ipv4Addr, mac: &str) -> Vec<Bar> {
             _ => continue,
         };
         let Some(at) = millis(&event.time).map(|at| (at - input.started) as f64 / 1000.0) else { continue };
+        let has_its_config = marks[3].is_some();
         let seen = marks[mark].get_or_insert((at, at));
-        // Leases are renewed, and machines restart: of those the first time counts.
-        if mark == 3 {
+        // Leases are renewed, and machines restart: of those the first time counts. A worker asks until a master serves it.
+        if mark == 3 || mark == 2 && !has_its_config {
             seen.1 = at;
         }
     }
     let first = |mark: usize| marks[mark].map(|(first, _)| first);
-    let software = marks[3].map(|(_, last)| last);
+    let last = |mark: usize| marks[mark].map(|(_, last)| last);
+    let (served, software) = (last(2), last(3));
     let steps = [
         ("power to DHCP", Some(0.0), first(0), false),
         ("DHCP to pointer", first(0), first(1), false),
-        ("waits for its configuration", first(1), first(2), true),
-        ("fetches its software", first(2).or(first(1)), software, false),
+        ("waits for its configuration", first(1), served, true),
+        ("fetches its software", served.or(first(1)), software, false),
         ("kubelet, static pods, API server ready", software, first(4), input.journals.contains_key(name)),
     ];
     let bars = steps.into_iter().filter_map(|(step, from, to, waits)| {

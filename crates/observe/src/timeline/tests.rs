@@ -50,13 +50,19 @@ fn nothing_written_down_is_said() {
 fn records_and_events_become_bars() {
     let inventory = Inventory::parse(
         "hosts:\n- {name: bootstrap, role: bootstrap, mac: '52:54:00:5e:ed:10', address: 192.168.100.10}\n\
-         - {name: master-0, role: master, mac: '52:54:00:5e:ed:11', address: 192.168.100.11}\n",
+         - {name: master-0, role: master, mac: '52:54:00:5e:ed:11', address: 192.168.100.11}\n\
+         - {name: worker-0, role: worker, mac: '52:54:00:5e:ed:1b', address: 192.168.100.21}\n",
     )
     .unwrap_or_else(|e| panic!("{e:?}"));
     let events: Vec<HelperEvent> = [
         r#"{"time":"1970-01-01T00:00:02.000Z","event":"dhcp","message":"DISCOVER","mac":"52:54:00:5E:ED:11"}"#,
         r#"{"time":"1970-01-01T00:00:03.000Z","event":"http","method":"GET","path":"/ign/x","status":200,"remote":"192.168.100.11","userAgent":"","bytes":1}"#,
         r#"{"time":"1970-01-01T00:00:05.000Z","event":"connection","port":22623,"remote":"192.168.100.11","backend":"bootstrap"}"#,
+        // A worker asks the bootstrap machine in vain, and is served by a master.
+        r#"{"time":"1970-01-01T00:00:03.000Z","event":"http","method":"GET","path":"/ign/x","status":200,"remote":"192.168.100.21","userAgent":"","bytes":1}"#,
+        r#"{"time":"1970-01-01T00:00:05.000Z","event":"connection","port":22623,"remote":"192.168.100.21","backend":"bootstrap"}"#,
+        r#"{"time":"1970-01-01T00:00:07.000Z","event":"connection","port":22623,"remote":"192.168.100.21","backend":"master-0"}"#,
+        r#"{"time":"1970-01-01T00:00:08.000Z","event":"http","method":"GET","path":"/bin/x","status":200,"remote":"192.168.100.21","userAgent":"","bytes":1}"#,
         r#"{"time":"1970-01-01T00:00:09.000Z","event":"backend","port":6443,"host":"master-0","healthy":true,"reason":"ready"}"#,
     ]
     .iter()
@@ -92,6 +98,8 @@ fn records_and_events_become_bars() {
             ("master-0", "DHCP to pointer", 1.0, 2.0),
             ("master-0", "waits for its configuration", 2.0, 4.0),
             ("master-0", "installer/etcd-pod revision-1", 4.0, 5.0),
+            ("worker-0", "waits for its configuration", 2.0, 6.0),
+            ("worker-0", "fetches its software", 6.0, 7.0),
         ]
     );
     assert!(terminal(&timeline).contains("critical path, 10.0s"));

@@ -2,7 +2,7 @@
 //! up: `wait-for` when nothing moves in the cluster, `lab up` when nothing moves on the machines.
 
 use kube::Client;
-use seedling_api::{ClusterVersion, Conditions, ConfigMap, Etcd, Files, Node};
+use seedling_api::{ClusterVersion, Conditions, ConfigMap, Etcd, Files, Meta, Node};
 use seedling_cluster::follow::{Followed, Selection, Snapshot, follow};
 use seedling_cluster::{Kind, innermost};
 use seedling_steps::{Condition, Probe, Unmet, wait_for};
@@ -10,6 +10,8 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::time::Duration;
 
+const MASTER: &str = "node-role.kubernetes.io/master";
+const WORKER: &str = "node-role.kubernetes.io/worker";
 /// There is no event for the start of an API server.
 const ASK_API: Duration = Duration::from_millis(250);
 
@@ -23,6 +25,8 @@ pub enum Milestone {
     BootstrapComplete,
     BootstrapMemberRemoved,
     Initialized,
+    /// So many workers are Ready. They join when the masters' machine-config servers answer.
+    WorkersReady(usize),
 }
 
 /// What is seen before a milestone is reached.
@@ -46,7 +50,8 @@ impl Milestone {
                 let (mut nodes, mut etcd) = (follow::<Node>(client, Selection::all()), etcd());
                 loop {
                     let seen = nodes.now();
-                    if let Some(joined) = joined(seen.objects.len(), wanted, etcd.one().as_deref()) {
+                    let masters = seen.objects.values().filter(|node| node.label(MASTER).is_some()).count();
+                    if let Some(joined) = joined(masters, wanted, etcd.one().as_deref()) {
                         return joined;
                     }
                     seen.error.into_iter().for_each(|text| meanwhile(News { text, is_error: true }));
@@ -67,6 +72,18 @@ impl Milestone {
             Milestone::Initialized => {
                 let version = follow::<ClusterVersion>(client, Selection::one(None, "version"));
                 until(version, initialized, meanwhile).await
+            }
+            Milestone::WorkersReady(wanted) => {
+                let mut nodes = follow::<Node>(client, Selection::all());
+                loop {
+                    let seen = nodes.now();
+                    match ready_workers(seen.objects.values().map(|node| &**node), wanted) {
+                        Ok(ready) => return ready,
+                        Err(text) => meanwhile(News { text, is_error: false }),
+                    }
+                    seen.error.into_iter().for_each(|text| meanwhile(News { text, is_error: true }));
+                    nodes.next().await;
+                }
             }
         }
     }
@@ -128,6 +145,16 @@ fn joined(nodes: usize, wanted: usize, etcd: Option<&Etcd>) -> Option<String> {
     // The others continue without it, and say which one is missing.
     let missing = etcd_says(etcd, "EtcdMembersDegraded")?;
     Some(format!("{nodes} of {wanted} nodes; {missing}"))
+}
+
+/// Workers by their label and without a master's; both labels are a master's on which everybody's pods run.
+fn ready_workers<'a>(nodes: impl Iterator<Item = &'a Node>, wanted: usize) -> Result<String, String> {
+    let workers = nodes.filter(|node| node.label(WORKER).is_some() && node.label(MASTER).is_none());
+    let ready = workers.filter(|node| node.condition("Ready").is_some_and(|c| c.is_true())).count();
+    match ready >= wanted {
+        true => Ok(format!("{ready} nodes")),
+        false => Err(format!("{ready} of {wanted} workers are Ready")),
+    }
 }
 
 fn etcd_says(etcd: Option<&Etcd>, condition: &str) -> Option<String> {
@@ -203,6 +230,25 @@ mod tests {
         assert_eq!(joined(3, 3, None).as_deref(), Some("3 nodes"));
         assert_eq!(joined(2, 3, Some(&waits)), None);
         assert_eq!(joined(2, 3, Some(&etcd)).as_deref(), Some("2 of 3 nodes; master-2 is missing"));
+    }
+
+    #[test]
+    fn a_worker_counts_when_it_is_ready_and_no_master() {
+        let node = |labels: &[&str], ready: &str| -> Node {
+            let labels: serde_json::Map<_, _> = labels.iter().map(|l| (l.to_string(), json!(""))).collect();
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let node = json!({"metadata": {"labels": labels}, "status": {"conditions": conditions}});
+            serde_json::from_value(node).unwrap()
+        };
+        let nodes = [
+            node(&[MASTER, WORKER], "True"),
+            node(&[MASTER], "True"),
+            node(&[WORKER], "True"),
+            node(&[WORKER], "False"),
+            node(&[], "True"),
+        ];
+        assert_eq!(ready_workers(nodes.iter(), 1).as_deref(), Ok("1 nodes"));
+        assert_eq!(ready_workers(nodes.iter(), 2).unwrap_err(), "1 of 2 workers are Ready");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Invariants (`model.rs` walks them through): never below quorum by what is done here, never a second cluster, nobody is
 //! removed who leads, two voters only on the way to three.
 
+use crate::patience::enough;
 use seedling_cluster::etcd::{Member, Space};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,9 +72,6 @@ pub(super) enum Action {
     Defragment(u64),
 }
 
-/// Masters that carry a cluster of three when the third does not come: with bootstrap's three members, OpenShift's threshold
-/// for a delayed bring-up.
-const ENOUGH: usize = 2;
 /// Voters that stand the loss of one.
 const SAFE: usize = 3;
 
@@ -126,7 +124,7 @@ impl State {
             return self.carrying() > self.voters().count() / 2;
         }
         let mut voters = self.voters().filter(|m| m.name != BOOTSTRAP_MEMBER);
-        self.carrying() >= ENOUGH.min(self.masters.len())
+        self.carrying() >= enough(self.masters.len())
             && voters.all(|m| self.is_healthy(m.id))
             && self.masters.iter().all(|m| self.carries(m) || self.is_lost(m))
     }

@@ -155,7 +155,7 @@ fn usages(csr: &CertificateSigningRequest, purpose: &str) -> Result<(), String> 
 pub(super) struct Asked {
     pub(super) common_name: String,
     /// sha256 of the public key.
-    key: String,
+    pub(super) key: String,
     dns: Vec<String>,
     ips: Vec<IpAddr>,
 }

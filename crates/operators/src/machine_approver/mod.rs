@@ -5,11 +5,13 @@
 //! under the same name, and a premature denial would lock it out. It runs twice: on the bootstrap node (approve-csr.service) until the
 //! handoff, and on a master from before that on.
 
+mod by_hand;
 mod desk;
 mod health;
 mod judge;
 mod show;
 
+pub use by_hand::approve_by_hand;
 pub use judge::{Known, Verdict, judge};
 pub use show::{Shown, show};
 
@@ -161,13 +163,22 @@ async fn refuse_one(client: &Client, csr: &CertificateSigningRequest, why: &str)
 }
 
 async fn approve_one(client: &Client, csr: &CertificateSigningRequest) -> Result<()> {
+    approve_as(client, csr, REASON, MESSAGE).await
+}
+
+async fn approve_as(
+    client: &Client,
+    csr: &CertificateSigningRequest,
+    reason: &str,
+    message: &str,
+) -> Result<()> {
     let mut approved = csr.clone();
     approved.status.get_or_insert_default().conditions.get_or_insert_default().push(
         CertificateSigningRequestCondition {
             type_: "Approved".into(),
             status: "True".into(),
-            reason: Some(REASON.into()),
-            message: Some(MESSAGE.into()),
+            reason: Some(reason.into()),
+            message: Some(message.into()),
             ..Default::default()
         },
     );

@@ -22,6 +22,17 @@ pub struct Shown {
     pub issued: bool,
 }
 
+impl Shown {
+    /// The node whose first certificate it is to be.
+    pub(super) fn first_of(&self) -> Option<&str> {
+        self.node.as_deref().filter(|_| self.kind == "client")
+    }
+    /// A kubelet's, and nobody has decided.
+    pub fn is_open(&self) -> bool {
+        self.node.is_some() && ["pending", "refused"].contains(&self.verdict)
+    }
+}
+
 pub fn show(csr: &CertificateSigningRequest) -> Shown {
     let requester = csr.spec.username.clone().unwrap_or_default();
     let node = Asked::read(&csr.spec.request.0).ok().map(|asked| asked.common_name);

@@ -36,7 +36,9 @@ pub async fn run(context: Context) -> Result<()> {
 
 /// One loop for each thing that must not wait for another; `status` alone writes the ClusterOperator.
 pub async fn operate(context: Context, version: String, image: String) {
-    let inventory = crate::inventory::wait(&context.client).await;
+    let machines = crate::inventory::keep(&context.client).await;
+    // Masters come and go only with a new bring-up.
+    let inventory = machines.borrow().clone();
     let wanted = watch::Sender::new(Wanted::default());
     let rendered = watch::Sender::new(Err(Arc::new(OperatorError::Waits("not rendered yet".into()))));
     let answers = watch::Sender::new(answers::Answers::new());
@@ -48,7 +50,7 @@ pub async fn operate(context: Context, version: String, image: String) {
         );
     };
     tokio::select! {
-        () = nodes::keep_labels(&context, &inventory, wanted.subscribe()) => {}
+        () = nodes::keep_labels(&context, machines, wanted.subscribe()) => {}
         () = follow_scheduler(&context.client, &wanted) => {}
         () = pools::keep_rendered(&context, &version, &wanted, &rendered) => {}
         () = serving => {}

@@ -32,21 +32,27 @@ pub(super) struct Wanted {
 
 /// Labels Nodes as they register, until dropped.
 pub async fn label_nodes(client: &Client, inventory: &Inventory) {
-    let nothing_more = watch::Sender::new(Wanted::default());
-    keep_labels(&client.clone().into(), inventory, nothing_more.subscribe()).await
+    let (inventory, nothing_more) =
+        (watch::Sender::new(inventory.clone()), watch::Sender::new(Wanted::default()));
+    keep_labels(&client.clone().into(), inventory.subscribe(), nothing_more.subscribe()).await
 }
 
-pub(super) async fn keep_labels(context: &Context, inventory: &Inventory, wanted: watch::Receiver<Wanted>) {
+/// A machine that is added later gets its labels too.
+pub(super) async fn keep_labels(
+    context: &Context,
+    inventory: watch::Receiver<Inventory>,
+    wanted: watch::Receiver<Wanted>,
+) {
     let api: Api<Node> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
     let nodes = follow::<Node>(&context.client, Selection::all());
-    let inputs = Inputs::default().needs(&nodes).hears("wanted", &wanted);
+    let inputs = Inputs::default().needs(&nodes).hears("wanted", &wanted).hears("inventory", &inventory);
     let labelling = context.reconcile("machine-config/nodes", Pace::AT_ONCE, inputs, async |_| {
-        let (want, seen) = (wanted.borrow().clone(), nodes.now());
+        let (want, seen, machines) = (wanted.borrow().clone(), nodes.now(), inventory.borrow().clone());
         // One that cannot be changed keeps no other from its labels.
         let mut failed = None;
         for (name, node) in &seen.objects {
-            let Some(patch) = inventory.by_name(name).and_then(|host| patch_for(node, host, &want)) else {
+            let Some(patch) = machines.by_name(name).and_then(|host| patch_for(node, host, &want)) else {
                 continue;
             };
             match api.patch(name, &params, &Patch::Merge(&patch)).await {

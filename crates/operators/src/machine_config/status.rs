@@ -2,7 +2,7 @@
 
 use super::Rendered;
 use super::answers::Answers;
-use crate::patience::{self, Progress};
+use crate::patience::{self, Progress, enough};
 use crate::runtime::{Context, Inputs, Next, Pace, Status};
 use seedling_cluster::Cache;
 use seedling_cluster::operator_status::{Cond, related_namespace};
@@ -14,8 +14,6 @@ use tokio::sync::watch;
 const NAME: &str = "machine-config";
 /// What answered before is reported as failing after this many failures: a master may restart.
 const STRIKES: u32 = 5;
-/// Masters that suffice without one that does not come.
-const ENOUGH: usize = 2;
 
 pub(super) async fn keep_reporting(
     context: &Context,
@@ -46,8 +44,8 @@ fn answers_well(answers: &Answers, master: &str) -> bool {
     answers.get(master).is_some_and(|a| a.error.is_none())
 }
 
-/// Available, progressing, degraded. The first time every master has to answer, or two and the others are lost; later one is
-/// enough to join a machine.
+/// Available, progressing, degraded. The first time every master has to answer, or enough of them and the others are lost; later one
+/// is enough to join a machine.
 fn decide(
     masters: &[String],
     lost: &[String],
@@ -59,7 +57,7 @@ fn decide(
     let good = masters.len() - bad.len();
     let enough = match was_available {
         true => good > 0,
-        false => good >= ENOUGH.min(masters.len()) && bad.iter().all(|m| lost.contains(m)),
+        false => good >= enough(masters.len()) && bad.iter().all(|m| lost.contains(m)),
     };
     let reasons: Vec<_> = bad
         .iter()
@@ -135,5 +133,6 @@ mod tests {
         assert_eq!(said(&["m2"], [ok, ok, bad], Ok(()), false), (true, false, true));
         assert_eq!(said(&["m1"], [ok, ok, bad], Ok(()), false), (false, true, false));
         assert_eq!(said(&["m1", "m2"], [ok, bad, bad], Ok(()), false), (false, true, false));
+        assert_eq!([1, 2, 3, 4, 5].map(enough), [1, 2, 2, 3, 3]);
     }
 }
