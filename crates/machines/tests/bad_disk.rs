@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use seedling_machines::bad_disk::{self, Trouble};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -38,8 +38,7 @@ fn main() -> Result<()> {
 /// A machine's directory with a disk that can go bad.
 struct Machine {
     dir: tempfile::TempDir,
-    port: u16,
-    peer_port: u16,
+    address: Ipv4Addr,
 }
 
 /// What runs on it; the disk goes with it.
@@ -52,8 +51,11 @@ impl Drop for Running {
     }
 }
 
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+/// One for each machine, so that nobody else can have taken its ports.
+fn address() -> Ipv4Addr {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    let (process, nth) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    Ipv4Addr::new(127, (process >> 8 & 127) as u8 + 1, process as u8, nth as u8)
 }
 
 /// The newest build of a program in the cache.
@@ -71,7 +73,7 @@ impl Machine {
         let dir = tempfile::Builder::new().prefix("seedling-bad-disk-").tempdir_in("/var/tmp")?;
         fs::create_dir(dir.path().join("etcd"))?;
         fs::write(dir.path().join(bad_disk::MARK), "")?;
-        Ok(Self { dir, port: free_port()?, peer_port: free_port()? })
+        Ok(Self { dir, address: address() })
     }
 
     /// As a machine is started: in a mount namespace of its own, which goes with its last process.
@@ -91,11 +93,11 @@ impl Machine {
     }
 
     fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}:2379", self.address)
     }
 
     async fn etcd(&self) -> Result<Running> {
-        let (url, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer_port));
+        let (url, peer) = (self.url(), format!("http://{}:2380", self.address));
         let flags = [
             format!("--data-dir={}", self.dir.path().join("etcd").display()),
             format!("--listen-client-urls={url}"),

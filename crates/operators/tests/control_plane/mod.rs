@@ -9,9 +9,10 @@ use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
 use seedling_release::Payload;
 use seedling_types::ReleaseInfo;
 use serde_json::{Value, json};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Child;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(crate) struct ControlPlane {
@@ -29,8 +30,12 @@ impl Drop for ControlPlane {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A loopback address for each control plane, with the ports it has on a master: a port that is merely free when it is looked for may be
+/// taken before the server listens on it.
+fn address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let (process, nth) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    Ipv4Addr::new(127, (process >> 8 & 127) as u8 + 1, process as u8, nth as u8)
 }
 
 impl ControlPlane {
@@ -38,7 +43,7 @@ impl ControlPlane {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
-        let (client_port, peer_port, api_port) = (free_port(), free_port(), free_port());
+        let address = address();
         let keys = seedling_pki::rsa_keypair().unwrap();
         std::fs::write(file("sa.key"), &keys.key).unwrap();
         std::fs::write(file("sa.pub"), &keys.public).unwrap();
@@ -51,21 +56,21 @@ impl ControlPlane {
             "etcd",
             &[
                 format!("--data-dir={}", file("etcd")),
-                format!("--listen-client-urls=http://127.0.0.1:{client_port}"),
-                format!("--advertise-client-urls=http://127.0.0.1:{client_port}"),
-                format!("--listen-peer-urls=http://127.0.0.1:{peer_port}"),
-                format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer_port}"),
-                format!("--initial-cluster=default=http://127.0.0.1:{peer_port}"),
+                format!("--listen-client-urls=http://{address}:2379"),
+                format!("--advertise-client-urls=http://{address}:2379"),
+                format!("--listen-peer-urls=http://{address}:2380"),
+                format!("--initial-advertise-peer-urls=http://{address}:2380"),
+                format!("--initial-cluster=default=http://{address}:2380"),
                 "--unsafe-no-fsync".into(),
             ],
         );
         let apiserver = spawn(
             "kube-apiserver",
             &[
-                format!("--etcd-servers=http://127.0.0.1:{client_port}"),
-                format!("--secure-port={api_port}"),
-                "--bind-address=127.0.0.1".into(),
-                "--advertise-address=127.0.0.1".into(),
+                format!("--etcd-servers=http://{address}:2379"),
+                "--secure-port=6443".into(),
+                format!("--bind-address={address}"),
+                format!("--advertise-address={address}"),
                 format!("--cert-dir={}", file("certs")),
                 "--service-cluster-ip-range=172.30.0.0/16".into(),
                 "--service-account-issuer=https://seedling.test".into(),
@@ -82,7 +87,7 @@ impl ControlPlane {
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "x",
             "clusters": [{"name": "x", "cluster": {
-                "server": format!("https://127.0.0.1:{api_port}"), "insecure-skip-tls-verify": true,
+                "server": format!("https://{address}:6443"), "insecure-skip-tls-verify": true,
             }}],
             "users": [{"name": "x", "user": {"token": "secret"}}],
             "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
