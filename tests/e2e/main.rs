@@ -4,6 +4,7 @@
 mod by_hand;
 mod certs;
 mod clients;
+mod damage;
 mod handoff;
 mod journal;
 mod machine;
@@ -177,6 +178,7 @@ fn seeded(suite: &mut Suite) {
     trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);
     masters::checks(suite, &lab);
+    damage::checks(suite, &lab);
     suite.check("lab_up_twice_is_harmless", || {
         let before = lab.status()?["nodes"].clone();
         run(&mut lab.lab(&["up"]))?;

@@ -38,18 +38,24 @@ fn survives(lab: &Lab, node: &str) -> Result<()> {
 
 /// Its member has forgotten what it agreed to: another one takes its place.
 fn reinstalled(lab: &Lab, node: &str) -> Result<()> {
-    let member = || -> Result<String> {
-        let list =
-            lab.shell("master-0", "crictl exec $(crictl ps -q --name '^etcd$') etcdctl member list")?;
-        let line = list.lines().find(|line| line.contains(&format!(" {node},"))).map(str::to_string);
-        line.with_context(|| format!("{node} is no member:\n{list}"))
-    };
-    let before = member()?;
+    let before = member(lab, node)?;
     run(&mut lab.lab(&["reinstall", node]))?;
-    wait("another member", WHOLE_AGAIN, || {
-        Ok(member()?.split(',').next().filter(|id| !before.starts_with(id)).map(drop))
-    })?;
+    another_member(lab, node, &before)?;
     whole(lab)
+}
+
+/// The member on a master, as a line that begins with its id.
+pub(crate) fn member(lab: &Lab, node: &str) -> Result<String> {
+    let list = lab.shell("master-0", "crictl exec $(crictl ps -q --name '^etcd$') etcdctl member list")?;
+    let line = list.lines().find(|line| line.contains(&format!(" {node},"))).map(str::to_string);
+    line.with_context(|| format!("{node} is no member:\n{list}"))
+}
+
+pub(crate) fn another_member(lab: &Lab, node: &str, before: &str) -> Result<()> {
+    wait("another member", WHOLE_AGAIN, || {
+        let now = member(lab, node).ok();
+        Ok(now.and_then(|now| now.split(',').next().filter(|id| !before.starts_with(id)).map(drop)))
+    })
 }
 
 /// Through the load balancer, reads and writes. Where the dead node led etcd, the others first elect a new leader.

@@ -1,6 +1,7 @@
 //! etcd's members: list, add as learner, promote, move the leader, remove.
 
 mod space;
+mod sum;
 
 use crate::{ClusterError, Result};
 use etcd_client::{
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use space::Space;
+pub use sum::Sum;
 
 /// Nothing asked of a member takes longer, unless it is said.
 pub const REQUEST: Duration = Duration::from_secs(5);

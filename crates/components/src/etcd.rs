@@ -21,6 +21,8 @@ const QUOTA: u64 = 8 << 30;
 /// How long a member may take to end.
 pub const GRACE_SECONDS: u32 = 30;
 const JOIN_DIR: &str = "/run/etcd-join";
+/// In a master's container: the runtime's logs of the pod itself, a directory for each container.
+pub const OWN_LOGS: &str = "/var/log/etcd-pod";
 
 /// `host` is the certificate's name: `bootstrap` or the master's.
 struct Files {
@@ -165,7 +167,12 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
     ]);
     let mut etcd = container(release, Place::Master, command)?;
     if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
-        mounts.extend([mount("join", JOIN_DIR, false), seedling_mount(), journal_mount()]);
+        mounts.extend([mount("join", JOIN_DIR, false), seedling_mount(), journal_mount(), own_logs()]);
+    }
+    if let Some(env) = etcd["env"].as_array_mut() {
+        let field =
+            |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+        env.extend([field("POD_NAME", "metadata.name"), field("POD_UID", "metadata.uid")]);
     }
     let pod = StaticPod {
         name: "etcd".into(),
@@ -177,12 +184,20 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result
             resources_volume(Place::Master, POD_CONFIGMAP),
             host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
             json!({"name": "join", "emptyDir": {}}),
+            host_path("logs", "/var/log/pods", "Directory"),
             seedling_volume(),
             journal_volume(),
         ],
         grace_seconds: GRACE_SECONDS,
     };
     Ok(pod.manifest())
+}
+
+/// What etcd said before it was started again: only this pod's part of the node's logs.
+fn own_logs() -> Value {
+    let mut mount = mount("logs", OWN_LOGS, true);
+    mount["subPathExpr"] = json!(format!("{NS_ETCD}_$(POD_NAME)_$(POD_UID)"));
+    mount
 }
 
 #[cfg(test)]

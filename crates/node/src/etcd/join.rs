@@ -1,7 +1,7 @@
 //! On a master, in etcd's container: wait to be on the member list, wait for the turn to start, write the config, become etcd.
 //! And in the API server's: wait until the member beside it may vote, then become the API server.
 
-use super::restore;
+use super::{last_words, restore};
 use crate::error::{cannot, ensure, read, read_if_there, write};
 use crate::{Error, Result};
 use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
@@ -32,6 +32,8 @@ const POLL: Duration = Duration::from_millis(200);
 /// Who starts. A member that joins asks every other for its version before it serves itself: two that start together each wait
 /// seven seconds for the other's answer, so they take turns.
 const TURN: &str = "seedling.dev/etcd-start";
+/// The operator looks every few seconds.
+const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 /// A turn not used within this time is over.
 const TURN_SECONDS: i64 = 10;
 
@@ -45,6 +47,10 @@ pub async fn join(args: &JoinArgs) -> Result<()> {
     let _ = journal.start();
     carry_out_order(args, &journal).await?;
     leave_old_cluster(args, &data.0, &journal).await?;
+    if let Some((id, why)) = unreadable(&data)? {
+        journal.step("replacement", be_replaced(args, &data, id, &why)).await?;
+        leave_old_cluster(args, &data.0, &journal).await?;
+    }
     if !data.is_there() {
         // What a first run left that did not come as far as a log.
         data.remove_unfinished()?;
@@ -77,6 +83,43 @@ pub async fn leave_old_cluster(args: &JoinArgs, data: &Path, journal: &Journal) 
         journal.step("move-aside", async { data.move_aside() }).await?;
     } else if let Some(answer) = answers.iter().find(|a| a.members.iter().any(|m| m.id == id)) {
         data.knows(answer)?;
+    }
+    Ok(())
+}
+
+/// Whose data etcd could not read when it ran last, and its words.
+fn unreadable(data: &Data) -> Result<Option<(u64, String)>> {
+    let logs = Path::new(etcd::OWN_LOGS).join("etcd");
+    let said = last_words::of_last_run(&logs).map_err(cannot("read", &logs))?;
+    Ok(data.member()?.zip(said))
+}
+
+/// Says so until the others have removed this member. If they do not, etcd is tried again: there may be nobody who could.
+async fn be_replaced(args: &JoinArgs, data: &Data, id: u64, why: &str) -> Result<()> {
+    tracing::error!("etcd member {id:x} cannot read its data and asks to be replaced: {why}");
+    let tls = peer_tls(&args.resources, &args.name)?;
+    let condition = Condition::within(
+        format!("member {id:x} to be replaced, because it cannot read its data"),
+        REPLACED_WITHIN,
+        "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
+    )
+    .on(&args.name);
+    let removed = wait_for(&condition, Duration::from_secs(1), async || {
+        let answers = ask_everybody(args, &tls).await;
+        if data.known_voters().is_ok_and(|known| was_removed(id, &known, &answers)) {
+            return Probe::Met(());
+        }
+        for (_, address) in args.peers.iter().filter(|(_, address)| *address != args.address) {
+            let endpoint = format!("https://{address}:{}", ports::ETCD_CLIENT);
+            let Ok(mut etcd) = Etcd::connect(&[endpoint], &tls).await else { continue };
+            if etcd.say_lost(id, &args.name).await.is_ok() {
+                return Probe::Unmet("the others were told".into());
+            }
+        }
+        Probe::Unmet("no other member takes the message".into())
+    });
+    if let Err(unmet) = removed.await {
+        tracing::warn!("{unmet}; starting etcd again");
     }
     Ok(())
 }

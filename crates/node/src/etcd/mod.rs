@@ -2,6 +2,7 @@
 //! when it is full.
 
 mod join;
+mod last_words;
 pub mod restore;
 mod space;
 

@@ -18,8 +18,12 @@ pub(super) struct State {
     pub leader: u64,
     /// Of members that answer.
     pub space: BTreeMap<u64, Space>,
-    /// Members whose machines say that their data is gone.
+    /// Members whose machines say that their data is gone or cannot be read.
     pub lost: BTreeSet<u64>,
+    /// Members whose data is not what a majority has.
+    pub wrong: BTreeSet<u64>,
+    /// They differ, and nobody knows who is right.
+    pub unclear: Option<String>,
     /// Of the inventory.
     pub masters: Vec<Master>,
     /// ConfigMap kube-system/bootstrap says complete.
@@ -66,7 +70,7 @@ pub(super) enum Action {
     Remove(u64),
     /// The member of a master that does not come.
     GiveUp(u64),
-    /// A member without its data; its master waits to be another one.
+    /// A member without its data, or with other data than a majority has; its master becomes another one.
     Replace(u64),
     /// A member's database has much room that nobody else can use; it answers nobody while it is written anew.
     Defragment(u64),
@@ -153,8 +157,14 @@ impl State {
     }
     /// It may have agreed to what it no longer knows, so it must not continue as the same member.
     fn to_replace(&self) -> Option<&Member> {
-        let lost = |m: &&Member| self.lost.contains(&m.id) && !self.is_healthy(m.id);
-        self.members.iter().filter(lost).find(|m| self.can_lose(m))
+        let lost = |m: &Member| self.lost.contains(&m.id) && !self.is_healthy(m.id);
+        let bad = |m: &&Member| lost(m) || self.wrong.contains(&m.id);
+        self.members.iter().filter(bad).find(|m| self.can_lose(m))
+    }
+    /// Who leads instead of a leader with wrong data.
+    fn better_leader(&self) -> Option<&Member> {
+        let right = |m: &&Member| !self.wrong.contains(&m.id) && self.is_healthy(m.id);
+        self.voters().filter(|_| self.wrong.contains(&self.leader)).find(right)
     }
     /// One at a time, the leader last, and only while all others could do without it.
     fn to_defragment(&self) -> Option<u64> {
@@ -191,6 +201,9 @@ pub(super) fn decide(state: &State) -> Vec<Action> {
     // One at a time: what is safe after it has to be decided again.
     if let Some(member) = state.to_replace() {
         return vec![Action::Replace(member.id)];
+    }
+    if let Some(member) = state.better_leader() {
+        return vec![Action::MoveLeader(member.id)];
     }
     if let Some(member) = state.to_give_up() {
         return vec![Action::GiveUp(member.id)];

@@ -1,6 +1,7 @@
 //! Looks at etcd's members and does what `decide` says.
 
 use super::decide::{Action, Arrival, State, decide};
+use super::sums::Comparison;
 use super::{Seen, ensure, hindered, masters};
 use crate::patience::{self, Progress};
 use crate::runtime::{Context, Inputs, Next, Pace};
@@ -37,6 +38,7 @@ pub(super) struct Members<'a> {
     connected: BTreeMap<String, Etcd>,
     silent_since: BTreeMap<u64, Instant>,
     progress: Progress<Arrival>,
+    comparison: Comparison,
 }
 
 /// What a member answers.
@@ -60,6 +62,7 @@ pub(super) async fn keep_members(
         connected: BTreeMap::new(),
         silent_since: BTreeMap::new(),
         progress: Progress::default(),
+        comparison: Comparison::default(),
     };
     let mut last = String::new();
     // No event reports on etcd's members.
@@ -189,7 +192,22 @@ impl Members<'_> {
         let masters = masters::look(self.env, &mut self.progress, &well, &on_list, now).await?;
         let bootstrap_complete = signers::bootstrapped(&self.env.cache).await?;
         let patience = patience::read(&self.env.cache).await?;
-        Ok(State { members, silent, leader, space, lost, masters, bootstrap_complete, patience })
+        let whole = members.iter().all(|m| !m.learner && space.contains_key(&m.id)) && bootstrap_complete;
+        let urls = members.iter().filter_map(|m| Some((m.id, client_url(m)?))).collect();
+        let wrong = self.comparison.wrong(whole.then_some(&urls), &self.tls, now);
+        let unclear = self.comparison.unclear().cloned();
+        Ok(State {
+            members,
+            silent,
+            leader,
+            space,
+            lost,
+            wrong,
+            unclear,
+            masters,
+            bootstrap_complete,
+            patience,
+        })
     }
 
     async fn act(&mut self, state: &State, action: &Action) -> Result<()> {

@@ -7,6 +7,7 @@ mod members;
 mod model;
 #[cfg(test)]
 mod recovery_model;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -99,12 +100,19 @@ fn health(env: &Env, seen: &Seen) -> Health {
             Health {
                 working: healthy > masters / 2,
                 message: format!("{healthy} of {masters} masters' members are healthy voters"),
-                trouble: (!state.nearly_full().is_empty())
-                    .then(|| ("DatabaseNearlyFull", state.nearly_full().join("; "))),
+                trouble: trouble(state),
             }
         }
         Err(e) => Health { working: false, message: e.in_full(), trouble: None },
     }
+}
+
+fn trouble(state: &State) -> Option<(&'static str, String)> {
+    if let Some(unclear) = &state.unclear {
+        return Some(("DataDiffers", format!("{unclear}; restore a backup: seedling etcd restore --help")));
+    }
+    let full = state.nearly_full();
+    (!full.is_empty()).then(|| ("DatabaseNearlyFull", full.join("; ")))
 }
 
 /// What keeps the members from being changed.

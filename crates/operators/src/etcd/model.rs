@@ -138,6 +138,8 @@ impl World {
             bootstrap_complete: self.complete,
             patience: PATIENCE,
             space: BTreeMap::new(),
+            wrong: BTreeSet::new(),
+            unclear: None,
         }
     }
 

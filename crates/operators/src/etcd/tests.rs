@@ -143,6 +143,18 @@ fn bootstrap_leaves_last_and_without_the_lead() {
 }
 
 #[test]
+fn a_member_with_wrong_data_is_replaced_and_does_not_lead() {
+    let mut state = without(grown(2, true), 1);
+    state.wrong = [4].into();
+    assert_eq!(decide(&state), [Action::Replace(4)], "although it answers");
+    silence(&mut state, 3, SHORT);
+    assert_eq!(decide(&state), [], "the others could not do without it");
+    state.silent.clear();
+    state.wrong = [2].into();
+    assert_eq!(decide(&state), [Action::MoveLeader(3)], "the leader is not removed");
+}
+
+#[test]
 fn a_member_without_its_data_is_replaced_if_the_others_can_do_without() {
     let mut state = without(grown(2, true), 1);
     state.lost = [4].into();
