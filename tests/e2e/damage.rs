@@ -39,7 +39,7 @@ fn changed(lab: &Lab, node: &str) -> Result<()> {
 
 /// As this member has it.
 fn value(lab: &Lab, node: &str) -> Result<String> {
-    let get = "get /kubernetes.io/configmaps/default/damaged --consistency=s --print-value-only";
+    let get = "get /registry/configmaps/default/damaged --consistency=s --print-value-only";
     lab.shell(node, &format!("crictl exec $(crictl ps -q --name '^etcd$') etcdctl {get} | tr -d '\\000'"))
 }
 
