@@ -9,6 +9,7 @@ mod bring_up;
 mod change;
 pub mod chaos;
 mod down;
+pub mod gather;
 mod helper;
 pub mod history;
 pub mod members;
