@@ -8,6 +8,7 @@ pub mod boot_chain;
 mod bring_up;
 mod change;
 pub mod chaos;
+pub mod diagnose;
 mod down;
 pub mod gather;
 mod helper;

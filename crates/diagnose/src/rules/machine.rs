@@ -15,6 +15,18 @@ pub(super) const MACHINE_FROZEN: Rule = Rule {
     },
 };
 
+pub(super) const HELPER_DOWN: Rule = Rule {
+    name: "helper-down",
+    link: Link::Power,
+    cause: "the helper does not run: machines have no DHCP, DNS, registry and load balancer",
+    next: "start it again: `seedling lab up`, or the service that runs `seedling helper keep`",
+    messages: &["helper not running", "the helper ended at once", "the helper does not run"],
+    find: |facts| {
+        let said = facts.last_where("helper/running.txt", "", |line| line.trim() == "0")?;
+        Some(Finding::new("the helper does not run: machines have no DHCP, DNS, registry and load balancer", [said]))
+    },
+};
+
 pub(super) const BOOTSTRAP_OFF: Rule = Rule {
     name: "bootstrap-off",
     link: Link::Api,
