@@ -102,14 +102,14 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Everybody at once; who does not answer is missing, and named.
+/// Everybody at once; who does not answer is missing, and named. An error if nobody does.
 pub async fn by_ssh(
     bootstrap: &str,
     masters: &[String],
     keys: &[PathBuf],
     api: Result<Client, String>,
     told: Told<'_>,
-) -> Bundle {
+) -> Result<Bundle, String> {
     let hosts = std::iter::once((bootstrap, true)).chain(masters.iter().map(|host| (host.as_str(), false)));
     let log = Log::new(told);
     let machines = hosts.map(async |(host, is_bootstrap)| {
@@ -129,12 +129,15 @@ pub async fn by_ssh(
     let (machines, api) = tokio::join!(futures::future::join_all(machines), api);
     let mut bundle = Bundle::default();
     machines.into_iter().for_each(|files| bundle.insert_all("", files));
+    if bundle.is_empty() {
+        return Err("no machine answered by ssh as core, so there is nothing to keep".into());
+    }
     match api {
         Ok(files) => bundle.insert_all("", files),
         Err(why) => log.say(&format!("API: left out: {why}")),
     }
     bundle.insert("clock.txt", format!("{}\n", now()).into_bytes());
-    log.finish(bundle)
+    Ok(log.finish(bundle))
 }
 
 /// Upstream's names, and where the API has them. No Secrets.

@@ -102,7 +102,7 @@ fn about(text: &str, format: Format) -> Result<ExitCode> {
         bail!("no known cause has such words; docs/troubleshooting.md has messages by their place, `seedling analyze` looks at a whole bundle");
     }
     for rule in found {
-        println!("{}: {}\n  next: {}\n  docs/troubleshooting.md#{}", rule.name, rule.cause, rule.next, rule.name);
+        println!("{}: {}\n  next: {}\n  docs/causes.md#{}", rule.name, rule.cause, rule.next, rule.name);
     }
     Ok(ExitCode::SUCCESS)
 }

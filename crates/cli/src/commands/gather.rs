@@ -59,8 +59,13 @@ pub(crate) async fn run(command: GatherCommand) -> Result<ExitCode> {
         }
         (None, Some(bootstrap)) => {
             let api = seedling_cluster::connect(Some(&args.dir.join("auth/kubeconfig"))).await.map_err(|e| e.to_string());
-            let bundle = collect::by_ssh(bootstrap, &args.master, &args.key, api, &told).await;
-            (bundle, Vec::new())
+            match collect::by_ssh(bootstrap, &args.master, &args.key, api, &told).await {
+                Ok(bundle) => (bundle, Vec::new()),
+                Err(why) => {
+                    say(Level::Fatal, &why);
+                    return Ok(ExitCode::FAILURE);
+                }
+            }
         }
         (None, None) => return Ok(no_address(&args.dir, &mut console.into_inner().unwrap_or_else(|e| e.into_inner()))),
     };

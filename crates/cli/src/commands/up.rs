@@ -111,6 +111,9 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
         }
         false => (bring_up.grow().await, None),
     };
+    if grown.is_err() {
+        tell_cause(&bring_up.lab).await;
+    }
     grown?;
     bring_up.finish()?;
     if let Some(report) = probed.transpose()? {
@@ -118,6 +121,15 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
     }
     println!("export KUBECONFIG={}", kubeconfig.display());
     Ok(())
+}
+
+/// What the logs say of a bring-up that failed; nothing, if no rule knows it.
+async fn tell_cause(lab: &Lab) {
+    let Ok(bundle) = seedling_lab::gather::gather(lab, &|_| ()).await else { return };
+    if let Some(cause) = seedling_diagnose::diagnose(&bundle).first() {
+        say(&cause.sentence());
+        say(&format!("evidence: seedling analyze --name {}", lab.name()));
+    }
 }
 
 /// As many as OpenShift's control planes have. Two would have to be able to switch each other off.

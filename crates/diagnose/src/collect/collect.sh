@@ -18,9 +18,13 @@ for unit in release-image bootkube approve-csr progress kubelet containerd crio 
     journal -u "$unit" 2>&1 | tail -n 30000 >"$m/journals/$unit.log"
     grep -q '^-- No entries --' "$m/journals/$unit.log" && rm "$m/journals/$unit.log"
 done
+journal -p err 2>/dev/null | tail -n 3000 >"$m/journals/errors.log"
 journal 2>/dev/null | tail -n 60000 | gzip -1 >"$m/journals/journal.log.gz"
 
-cp "$ROOT"/var/log/openshift/*.json "$m/services/" 2>/dev/null
+for record in "$ROOT"/var/log/openshift/*.json; do
+    # A record is an array; what the first boot found out is not one.
+    case $(head -c 1 "$record" 2>/dev/null) in "[") cp "$record" "$m/services/" ;; "{") cp "$record" "$m/" ;; esac
+done
 cp "$ROOT/var/log/openshift/journal.jsonl" "$m/" 2>/dev/null
 cp "$ROOT/var/log/ignition.log" "$m/" 2>/dev/null
 cp "$ROOT/var/log/machine-config-server/audit.log" "$m/machine-config-server-audit.log" 2>/dev/null
@@ -72,8 +76,7 @@ if [ -z "$ROOT" ]; then
             echo "ten synchronous writes failed or took longer than 8 s" >>"$m/checks/sync.txt"
         rm -f /var/lib/etcd/.gather
     fi
-    api=$(grep -hoE 'https://api-int[^:/" ]+' /etc/kubernetes/kubeconfig /opt/openshift/auth/kubeconfig* 2>/dev/null | head -n 1)
-    api=${api#https://}
+    api=$(grep -rhoE --include='*kubeconfig*' --include='*.env' 'api-int\.[A-Za-z0-9.-]+' /etc/kubernetes /opt/openshift/auth /var/lib/kubelet/kubeconfig 2>/dev/null | head -n 1)
     if [ -n "$api" ]; then
         {
             echo "$api: $(timeout 5 getent ahostsv4 "$api" | awk '{print $1}' | sort -u | tr '\n' ' ')"

@@ -144,7 +144,7 @@ pub(super) const MANIFEST_REFUSED: Rule = Rule {
     messages: &["all manifests to be created: no progress", "is invalid: metadata.name", "admission webhook denied", "no matches for kind", "manifest refused"],
     find: |facts| {
         let said = facts.last_where("bootstrap/journals/bootkube.log", "", |line| {
-            ["is invalid", "422", "BadRequest", "no matches for kind", "unknown kind", "could not find the requested resource"].iter().any(|w| line.contains(w))
+            ["is invalid", "BadRequest", "code: 422", "no matches for kind", "unknown kind", "could not find the requested resource"].iter().any(|w| line.contains(w))
         })?;
         Some(Finding::new("the API refuses a manifest of the asset directory", [said]))
     },

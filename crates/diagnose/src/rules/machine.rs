@@ -1,6 +1,7 @@
 //! Machines themselves: power, disks, the container runtime, the kubelet, ports.
 
 use super::{Facts, Finding, Link, Rule};
+use crate::services::Service;
 use crate::facts::{MACHINES, Machine, evidence};
 
 pub(super) const MACHINE_FROZEN: Rule = Rule {
@@ -37,11 +38,12 @@ pub(super) const BOOTSTRAP_OFF: Rule = Rule {
         let bootstrap = facts.bootstrap().filter(|machine| machine.power == "off")?;
         let steps = facts.steps(bootstrap);
         // The normal end: bootkube is through.
-        let done = facts.last("bootstrap/services/bootkube.json", "", &["bootstrap-complete"]).is_some();
+        let record = facts.text("bootstrap/services/bootkube.json").unwrap_or_default();
+        let done = Service::parse(record.as_bytes()).is_ok_and(|service| service.successful);
         let open: Vec<_> = steps.open().map(|(who, step)| format!("{who} was at {}", step.name)).collect();
         let at = if open.is_empty() { String::new() } else { format!(" ({})", open.join(", ")) };
         let says = format!("{} is off, and bootkube had not finished{at}", bootstrap.name);
-        (!done || !open.is_empty()).then(|| Finding::new(says, [power(facts, bootstrap)]))
+        (!done).then(|| Finding::new(says, [power(facts, bootstrap)]))
     },
 };
 

@@ -78,5 +78,22 @@ pub fn diagnose(bundle: &Bundle) -> Vec<Cause> {
     found.map(cause).collect()
 }
 
+/// The book's page: every cause with the messages that lead to it.
+pub fn page() -> String {
+    let mut text = "\nWhat `seedling analyze` finds in a log bundle, and `seedling analyze --message 'TEXT'` in your own words. The order is that \
+                    of a bring-up: of two causes the earlier one explains the other.\n"
+        .to_string();
+    for rule in RULES {
+        let seen: String = rule.messages.iter().map(|message| format!("- `{message}`\n")).collect();
+        text += &format!("\n## {}\n{}.\n\n{seen}\nNext: {}.\n", rule.name, capital(rule.cause), rule.next);
+    }
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 #[cfg(test)]
 mod tests;

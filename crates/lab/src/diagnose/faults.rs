@@ -113,8 +113,18 @@ impl Fault {
     }
 }
 
+/// Secrets in the journal of a machine, each with a word that must not be in the bundle.
+const PLANT: &str = r#"systemd-cat -t planted -p err sh -c 'echo "joins with canary.0123456789canary and token: canary-one"
+echo "Authorization: Bearer 0123456789abcdefcanary"
+echo "-----BEGIN PRIVATE KEY-----"; echo "MIIEcanary"; echo "-----END PRIVATE KEY-----"
+echo "core:\$6\$salt\$canaryabcdefghijklmnopqrstuvwxyz"
+printf "users:\n- user: {client-key-data: canary-key-data}\n" | base64 -w0; echo
+echo "planted"'"#;
+/// What is left of them, and what must not be.
+pub(super) const PLANTED: (&str, &str) = ("planted[", "canary");
+
 pub const FAULTS: &[Fault] = &[
-    fault("none", "nothing is broken", &[], JOINED, 25, Act::Nothing),
+    fault("none", "nothing is broken, and secrets are written into a journal", &[], JOINED, 25, Act::Shell("master-0", PLANT)),
     fault("wrong-mac", "the inventory has another MAC address for master-0", &["mac-unknown"], Moment::Prepared, 15, Act::OtherMac("master-0")),
     fault("wrong-mac-bootstrap", "the inventory has another MAC address for bootstrap", &["mac-unknown"], Moment::Prepared, 15, Act::OtherMac("bootstrap")),
     fault("dhcp-down", "no DHCP packet reaches the helper", &["no-dhcp"], Moment::Prepared, 15, Act::HelperLoses("udp dport 67")),

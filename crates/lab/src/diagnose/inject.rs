@@ -135,6 +135,10 @@ async fn helper_config(lab: &Lab, change: impl FnOnce(&mut HelperConfig)) -> Res
     let yaml = serde_saphyr::to_string(&config).map_err(|e| unreadable(e.to_string()))?;
     let digest = digest_of(yaml.as_bytes());
     at(&path, fs::write(&path, yaml))?;
+    // A running one does not take up another control plane; its parent starts it again.
+    for pid in lab.helper_pids() {
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
     crate::reload_config(&path, &lab.helper_ready(), &digest, &lab.helper_log()).await.map(drop)
 }
 

@@ -1,11 +1,11 @@
 //! One fault after the other: a lab is prepared, broken, watched, gathered, judged and removed.
 
-use super::faults::{Fault, Moment};
+use super::faults::{Fault, Moment, PLANTED};
 use super::inject::{Held, inject, release_with};
 use super::score::{Case, Verdict, judge, summary};
 use crate::chaos::{Progress, When};
 use crate::{Lab, LabError, Labs, Result, at, gather};
-use seedling_diagnose::diagnose;
+use seedling_diagnose::{Bundle, diagnose};
 use seedling_observe::Report;
 use seedling_steps::{Condition, Probe, wait_for};
 use serde_json::json;
@@ -99,6 +99,9 @@ async fn one(place: &Place, fault: &Fault) -> Result<Case> {
                 .map_err(|e| LabError::Strike(e.to_string()))?;
             let causes = diagnose(&bundle);
             case.verdict = judge(fault.expects, &causes);
+            if fault.expects.is_empty() {
+                secrets_are_gone(&bundle)?;
+            }
             let mut rules = causes.iter().map(|cause| cause.rule.to_string());
             case.rule = rules.next();
             case.also = rules.collect();
@@ -109,6 +112,19 @@ async fn one(place: &Place, fault: &Fault) -> Result<Case> {
         }
     }
     Ok(case)
+}
+
+/// The lines that were planted are there, their secrets are not.
+fn secrets_are_gone(bundle: &Bundle) -> Result<()> {
+    let (there, secret) = PLANTED;
+    // Also inside what is packed.
+    if let Some((path, _)) = bundle.leaks(&[secret.into()]).first() {
+        return Err(LabError::Strike(format!("a planted secret is in {path} of the bundle")));
+    }
+    match bundle.iter().any(|(_, content)| String::from_utf8_lossy(content).contains(there)) {
+        true => Ok(()),
+        false => Err(LabError::Strike("what was planted was not gathered: this proves nothing".into())),
+    }
 }
 
 /// Broken, and long enough for it to show. The bring-up goes on as long as the child is held.
