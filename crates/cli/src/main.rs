@@ -6,8 +6,8 @@ mod usage;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
-    analyze, certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
-    kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    analyze, certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph,
+    helper, init, kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -28,7 +28,10 @@ pub enum BundleError {
     Damaged(String),
     #[error("{}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("the archive was not kept: {} would hold {what} ({more} such places in all); please report this", file)]
+    #[error(
+        "the archive was not kept: {} would hold {what} ({more} such places in all); please report this",
+        file
+    )]
     Secret { file: String, what: String, more: usize },
 }
 
@@ -238,8 +241,3 @@ fn read_both_ends(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     content.extend(end);
     Ok(content)
 }
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
-#[path = "bundle_tests.rs"]
-mod tests;

@@ -67,7 +67,8 @@ impl<'a> Facts<'a> {
 
     /// Files whose path begins and ends so.
     pub(crate) fn files(&self, begin: &str, end: &str) -> impl Iterator<Item = (&str, &str)> {
-        let chosen = self.texts.iter().filter(move |(path, _)| path.starts_with(begin) && path.ends_with(end));
+        let chosen =
+            self.texts.iter().filter(move |(path, _)| path.starts_with(begin) && path.ends_with(end));
         chosen.map(|(path, text)| (*path, text.as_ref()))
     }
 
@@ -86,7 +87,8 @@ impl<'a> Facts<'a> {
 
     /// How many lines of such files have one of the words.
     pub(crate) fn count(&self, begin: &str, end: &str, words: &[&str]) -> usize {
-        let said = |text: &str| text.lines().filter(|line| words.iter().any(|word| line.contains(word))).count();
+        let said =
+            |text: &str| text.lines().filter(|line| words.iter().any(|word| line.contains(word))).count();
         self.files(begin, end).map(|(_, text)| said(text)).sum()
     }
 
@@ -100,8 +102,10 @@ impl<'a> Facts<'a> {
     pub(crate) fn event(&self, is: impl Fn(&HelperEventKind) -> bool) -> Option<Evidence> {
         let at = self.events.iter().rposition(|event| is(&event.what))?;
         let line = serde_json::to_string(&self.events[at]).unwrap_or_default();
-        self.last_where(EVENTS, "", |text| serde_json::from_str::<HelperEvent>(text).is_ok_and(|e| e == self.events[at]))
-            .or(Some(evidence(EVENTS, None, &line)))
+        self.last_where(EVENTS, "", |text| {
+            serde_json::from_str::<HelperEvent>(text).is_ok_and(|e| e == self.events[at])
+        })
+        .or(Some(evidence(EVENTS, None, &line)))
     }
 }
 
@@ -118,8 +122,12 @@ fn by_directories(bundle: &Bundle) -> Vec<Machine> {
             ["control-plane", address, _, ..] => ("master", address),
             _ => continue,
         };
-        let machine =
-            Machine { name: address.into(), role: role.into(), address: address.into(), ..Machine::default() };
+        let machine = Machine {
+            name: address.into(),
+            role: role.into(),
+            address: address.into(),
+            ..Machine::default()
+        };
         machines.insert(address, machine);
     }
     machines.into_values().collect()

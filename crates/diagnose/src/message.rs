@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 
 /// Words that are in every message, and say nothing.
 const COMMON: [&str; 40] = [
-    "the", "a", "an", "is", "are", "of", "to", "in", "on", "for", "not", "no", "and", "or", "it", "its", "was", "my", "i", "at",
-    "from", "with", "error", "failed", "get", "https", "http", "test", "seedling", "level", "msg", "info", "cluster", "node",
-    "has", "have", "be", "this", "that", "does",
+    "the", "a", "an", "is", "are", "of", "to", "in", "on", "for", "not", "no", "and", "or", "it", "its",
+    "was", "my", "i", "at", "from", "with", "error", "failed", "get", "https", "http", "test", "seedling",
+    "level", "msg", "info", "cluster", "node", "has", "have", "be", "this", "that", "does",
 ];
 
 /// The best first; only those that share a whole message with the text, or half of its telling words.
 pub fn matches(text: &str) -> Vec<&'static Rule> {
     let lower = text.to_lowercase();
     let said = telling(&lower);
-    let mut found: Vec<(usize, &Rule)> = RULES.iter().map(|rule| (score(rule, &lower, &said), rule)).collect();
+    let mut found: Vec<(usize, &Rule)> =
+        RULES.iter().map(|rule| (score(rule, &lower, &said), rule)).collect();
     found.retain(|(score, _)| *score > 0);
     // Equal ones stay in the chain's order.
     found.sort_by_key(|(score, _)| usize::MAX - score);
@@ -39,35 +40,4 @@ fn score(rule: &Rule, lower: &str, said: &BTreeSet<&str>) -> usize {
 fn telling(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1);
     words.filter(|word| !COMMON.contains(word)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_rules_own_messages_find_it() {
-        for rule in RULES {
-            for message in rule.messages {
-                let found: Vec<_> = matches(message).iter().map(|rule| rule.name).collect();
-                assert!(found.contains(&rule.name), "{message:?}: {found:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn peoples_words_find_the_rule() {
-        for (text, want) in [
-            ("Get \"https://api-int.x:6443/\": x509: certificate has expired or is not yet valid: current time 2026-01-03", "certificate-expired"),
-            ("lookup api-int.ocp4.example.com on 10.0.0.2:53: no such host", "dns-record-missing"),
-            ("masters loop on GET https://api-int.x:22623/config/master: dial tcp: i/o timeout", "machine-config-port-blocked"),
-            ("write /var/lib/etcd/member/wal: no space left on device", "disk-full"),
-            ("my nodes stay NotReady: cni plugin not initialized", "cni-broken"),
-            ("csr stays pending", "csr-not-approved"),
-            ("ErrImagePull: unauthorized: authentication required", "pull-unauthorized"),
-        ] {
-            assert_eq!(matches(text).first().map(|rule| rule.name), Some(want), "{text}");
-        }
-        assert!(matches("").is_empty() && matches("qwertz").is_empty());
-    }
 }

@@ -24,9 +24,29 @@ const UNPACKED: u64 = 4 << 20;
 
 /// What follows these and a colon or an equals sign is nobody else's business. Lower case.
 const KEYS: [&str; 24] = [
-    "client-key-data", "token", "password", "passwd", "passphrase", "bearertoken", "bearer_token", "access_token",
-    "id_token", "refresh_token", "identitytoken", "registrytoken", "passwordhash", "pullsecret", "client-secret",
-    "clientsecret", "client_secret", "secretkey", "secret-key", "secret_key", "privatekey", "private-key", "private_key",
+    "client-key-data",
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "bearertoken",
+    "bearer_token",
+    "access_token",
+    "id_token",
+    "refresh_token",
+    "identitytoken",
+    "registrytoken",
+    "passwordhash",
+    "pullsecret",
+    "client-secret",
+    "clientsecret",
+    "client_secret",
+    "secretkey",
+    "secret-key",
+    "secret_key",
+    "privatekey",
+    "private-key",
+    "private_key",
     "kubeadmin-password",
 ];
 /// Crypt's and bcrypt's.
@@ -90,7 +110,7 @@ fn holds_secret_object(text: &str) -> bool {
 pub fn leaks(text: &str) -> Vec<Leak> {
     let mut found = private_keys(text);
     found.extend(secret_lines(text));
-    found.extend(data_urls(text));
+    found.extend(data_urls(text, DEPTH));
     found.extend(words(text, DEPTH));
     found.sort_by_key(|leak| (leak.at.start, usize::MAX - leak.at.end));
     found
@@ -99,7 +119,7 @@ pub fn leaks(text: &str) -> Vec<Leak> {
 fn has_leak(text: &str, depth: u8) -> bool {
     !private_keys(text).is_empty()
         || holds_secret_object(text)
-        || !data_urls(text).is_empty()
+        || !data_urls(text, depth).is_empty()
         || !words(text, depth).is_empty()
 }
 
@@ -135,13 +155,13 @@ fn secret_lines(text: &str) -> Vec<Leak> {
 }
 
 /// `data:,` with percent signs; base64 ones are words.
-fn data_urls(text: &str) -> Vec<Leak> {
+fn data_urls(text: &str, depth: u8) -> Vec<Leak> {
     let mut found = Vec::new();
-    for (at, _) in text.match_indices("data:") {
+    for (at, _) in text.match_indices("data:").filter(|_| depth > 0) {
         let rest = text.get(at..).unwrap_or_default();
         let end = rest.find(['"', '\'', ' ', '\n', '\\', '<', '`']).unwrap_or(rest.len());
         let url = rest.get(..end).unwrap_or_default();
-        if url.contains('%') && url.contains(',') && has_leak(&unescaped(url), 1) {
+        if url.contains('%') && url.contains(',') && has_leak(&unescaped(url), depth - 1) {
             found.push(Leak { at: at..at + end, what: "data URL with a secret" });
         }
     }
@@ -181,7 +201,8 @@ fn words(text: &str, depth: u8) -> Vec<Leak> {
             at += 1;
             continue;
         }
-        let end = bytes[at..].iter().position(|byte| !of_word(*byte)).map_or(bytes.len(), |length| at + length);
+        let end =
+            bytes[at..].iter().position(|byte| !of_word(*byte)).map_or(bytes.len(), |length| at + length);
         let word = text.get(at..end).unwrap_or_default();
         let key = text.get(before.clone()).unwrap_or_default();
         let between = text.get(before.end..at).unwrap_or_default();
@@ -206,17 +227,23 @@ fn is_secret(word: &str, key: &str, between: &str, depth: u8) -> Option<&'static
     if assigned && key.len() >= 5 && is_key() {
         return Some("credential");
     }
-    if assigned && key.eq_ignore_ascii_case("auth") && word.len() >= 8 && decoded(word).is_some_and(|d| d.contains(&b':')) {
+    if assigned
+        && key.eq_ignore_ascii_case("auth")
+        && word.len() >= 8
+        && decoded(word).is_some_and(|d| d.contains(&b':'))
+    {
         return Some("registry credential");
     }
-    let header = between.trim_matches(' ').is_empty() && ["bearer", "basic"].iter().any(|k| k.eq_ignore_ascii_case(key));
+    let header = between.trim_matches(' ').is_empty()
+        && ["bearer", "basic"].iter().any(|k| k.eq_ignore_ascii_case(key));
     if header && word.len() >= 16 {
         return Some("authorization");
     }
     if word.starts_with("eyJ") && word.len() > 40 && word.matches('.').count() == 2 {
         return Some("JSON web token");
     }
-    if word.contains('$') && HASHES.iter().any(|hash| word.find(hash).is_some_and(|at| word.len() - at >= 30)) {
+    if word.contains('$') && HASHES.iter().any(|hash| word.find(hash).is_some_and(|at| word.len() - at >= 30))
+    {
         return Some("password hash");
     }
     (word.len() >= 32 && depth > 0 && packs_a_secret(word, depth)).then_some("encoded secret")
@@ -243,15 +270,16 @@ fn parts(word: &str, at: usize) -> impl Iterator<Item = Leak> {
 
 fn is_bootstrap_token(word: &str) -> bool {
     let of_token = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    word.split_once('.').is_some_and(|(id, secret)| {
-        (id.len(), secret.len()) == (6, 16) && of_token(id) && of_token(secret)
-    })
+    word.split_once('.')
+        .is_some_and(|(id, secret)| (id.len(), secret.len()) == (6, 16) && of_token(id) && of_token(secret))
 }
 
 fn is_kubeadmin_password(word: &str) -> bool {
     let groups: Vec<_> = word.split('-').collect();
     let group = |g: &&str| g.len() == 5 && g.bytes().all(|b| b.is_ascii_alphanumeric());
-    groups.len() == 4 && groups.iter().all(group) && word.bytes().any(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    groups.len() == 4
+        && groups.iter().all(group)
+        && word.bytes().any(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }
 
 fn decoded(word: &str) -> Option<Vec<u8>> {
@@ -275,10 +303,7 @@ fn packs_a_secret(word: &str, depth: u8) -> bool {
     };
     let text = String::from_utf8_lossy(&bytes);
     // Digests and keys that are public have no text in them.
-    let readable = text.bytes().take(64).filter(|b| (b' '..0x7f).contains(b) || b"\n\t\r".contains(b)).count();
+    let readable =
+        text.bytes().take(64).filter(|b| (b' '..0x7f).contains(b) || b"\n\t\r".contains(b)).count();
     readable * 2 > text.len().min(64) && has_leak(&text, depth - 1)
 }
-
-#[cfg(test)]
-#[path = "redact_tests.rs"]
-mod tests;

@@ -39,8 +39,8 @@ impl Service {
         for entry in entries(json)? {
             let failed = entry.result == "failure";
             service.starts += usize::from(entry.phase == "service start");
-            service.successful =
-                matches!(entry.phase.as_str(), "service end" | "post-command end") && entry.result == "success";
+            service.successful = matches!(entry.phase.as_str(), "service end" | "post-command end")
+                && entry.result == "success";
             if failed {
                 // A service's end says again what its stage failed of.
                 if !(entry.stage.is_empty() && after_failed_stage) {
@@ -89,7 +89,9 @@ fn entry(value: &Value) -> Result<Entry, String> {
             Some(Value::String(text)) => text.clone(),
             Some(other) => {
                 let kind = kind(other);
-                return Err(format!("json: cannot unmarshal {kind} into Go struct field Entry.{name} of type {go}"));
+                return Err(format!(
+                    "json: cannot unmarshal {kind} into Go struct field Entry.{name} of type {go}"
+                ));
             }
         };
         match name {

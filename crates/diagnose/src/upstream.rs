@@ -51,7 +51,9 @@ fn failed(service: &str, stage: &str) -> String {
         (_, "konnectivity-server-bootstrap") => {
             "The bootstrap machine failed to start the konnectivity server".into()
         }
-        (_, "konnectivity-cleanup") => "The bootstrap machine failed to clean up konnectivity resources".into(),
+        (_, "konnectivity-cleanup") => {
+            "The bootstrap machine failed to clean up konnectivity resources".into()
+        }
         (_, stage) => format!("The bootkube service failed at stage \"{stage}\""),
     }
 }

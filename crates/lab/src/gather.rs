@@ -20,7 +20,8 @@ pub async fn gather(lab: &Lab, told: Told<'_>) -> Result<Bundle> {
     let log = Log::new(told);
     let hosts = &lab.record.spec.inventory.hosts;
     let machines = join_all(hosts.iter().map(|host| of_machine(lab, host, &log)));
-    let (machines, resources, status) = tokio::join!(machines, of_api(lab), tokio::time::timeout(STATUS_WITHIN, status(lab)));
+    let (machines, resources, status) =
+        tokio::join!(machines, of_api(lab), tokio::time::timeout(STATUS_WITHIN, status(lab)));
     let mut bundle = of_helper(lab);
     if let Ok(Ok(status)) = status {
         bundle.insert("machines.json", serde_json::to_vec_pretty(&status.nodes)?);
@@ -103,8 +104,11 @@ pub fn known_secrets(lab: &Lab) -> Vec<String> {
     let password = fs::read_to_string(assets.join("auth/kubeadmin-password")).unwrap_or_default();
     known.push(password.trim().to_string());
     for host in &lab.record.spec.inventory.hosts {
-        let pointer = fs::read_to_string(assets.join("nodes").join(format!("{}.ign", host.name))).unwrap_or_default();
-        known.extend(pointer.split("Bearer ").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_string));
+        let pointer =
+            fs::read_to_string(assets.join("nodes").join(format!("{}.ign", host.name))).unwrap_or_default();
+        known.extend(
+            pointer.split("Bearer ").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_string),
+        );
     }
     known.retain(|secret| secret.len() >= 8);
     known

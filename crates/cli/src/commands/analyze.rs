@@ -72,8 +72,13 @@ fn bundle_path(file: Option<&Path>, dir: &Path) -> Result<PathBuf> {
     bundles.sort();
     match &bundles[..] {
         [one] => Ok(dir.join(one)),
-        [] => bail!("{} has no log-bundle-*.tar.gz; `seedling gather bootstrap` makes one, --file names one", dir.display()),
-        several => bail!("{} has several log bundles: {}; choose one with --file", dir.display(), several.join(", ")),
+        [] => bail!(
+            "{} has no log-bundle-*.tar.gz; `seedling gather bootstrap` makes one, --file names one",
+            dir.display()
+        ),
+        several => {
+            bail!("{} has several log bundles: {}; choose one with --file", dir.display(), several.join(", "))
+        }
     }
 }
 
@@ -99,7 +104,9 @@ fn about(text: &str, format: Format) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        bail!("no known cause has such words; docs/troubleshooting.md has messages by their place, `seedling analyze` looks at a whole bundle");
+        bail!(
+            "no known cause has such words; docs/troubleshooting.md has messages by their place, `seedling analyze` looks at a whole bundle"
+        );
     }
     for rule in found {
         println!("{}: {}\n  next: {}\n  docs/causes.md#{}", rule.name, rule.cause, rule.next, rule.name);

@@ -58,7 +58,9 @@ pub(crate) async fn run(command: GatherCommand) -> Result<ExitCode> {
             (gather::gather(&lab, &told).await?, gather::known_secrets(&lab))
         }
         (None, Some(bootstrap)) => {
-            let api = seedling_cluster::connect(Some(&args.dir.join("auth/kubeconfig"))).await.map_err(|e| e.to_string());
+            let api = seedling_cluster::connect(Some(&args.dir.join("auth/kubeconfig")))
+                .await
+                .map_err(|e| e.to_string());
             match collect::by_ssh(bootstrap, &args.master, &args.key, api, &told).await {
                 Ok(bundle) => (bundle, Vec::new()),
                 Err(why) => {
@@ -67,7 +69,9 @@ pub(crate) async fn run(command: GatherCommand) -> Result<ExitCode> {
                 }
             }
         }
-        (None, None) => return Ok(no_address(&args.dir, &mut console.into_inner().unwrap_or_else(|e| e.into_inner()))),
+        (None, None) => {
+            return Ok(no_address(&args.dir, &mut console.into_inner().unwrap_or_else(|e| e.into_inner())));
+        }
     };
     let id = collect::new_id();
     let path = args.dir.join(format!("log-bundle-{id}.tar.gz"));

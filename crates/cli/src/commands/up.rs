@@ -74,7 +74,14 @@ pub(crate) struct UpArgs {
     #[arg(long, hide = true)]
     prepare: bool,
     /// Make the assets as if it were so many hours ago
-    #[arg(long, hide = true, value_name = "HOURS", default_value_t = 0, allow_hyphen_values = true, conflicts_with = "assets")]
+    #[arg(
+        long,
+        hide = true,
+        value_name = "HOURS",
+        default_value_t = 0,
+        allow_hyphen_values = true,
+        conflicts_with = "assets"
+    )]
     made_hours_ago: i64,
     /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
     #[arg(long)]
@@ -176,7 +183,8 @@ async fn up_machines(
     spec.api_port = args.api_port;
     (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
     (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
-    let options = seedling_lab::Options { switch_on: !args.prepare, ..seedling_lab::Options::this_program()? };
+    let options =
+        seedling_lab::Options { switch_on: !args.prepare, ..seedling_lab::Options::this_program()? };
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }
 

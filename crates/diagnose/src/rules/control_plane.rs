@@ -8,12 +8,18 @@ pub(super) const CERTIFICATE_EXPIRED: Rule = Rule {
     link: Link::Etcd,
     cause: "certificates have expired",
     next: "`seedling certs refresh` renews those of an asset directory; boot from it again. On a living cluster: `seedling certs recover`",
-    messages: &["x509: certificate has expired", "certificate has expired or is not yet valid", "tls: expired certificate", "certificate expired"],
+    messages: &[
+        "x509: certificate has expired",
+        "certificate has expired or is not yet valid",
+        "tls: expired certificate",
+        "certificate expired",
+    ],
     find: |facts| {
         let now = facts.text("clock.txt")?.trim().to_string();
         let (file, line, text) = lifetimes(facts, |_, until| until < now.as_str())?;
         let used = facts.last_where("", ".log", |line| {
-            (line.contains("certificate has expired") && !line.contains("is before")) || line.contains("certificate expired")
+            (line.contains("certificate has expired") && !line.contains("is before"))
+                || line.contains("certificate expired")
         });
         let says = format!("certificates have expired: {}", subject(&text));
         used.map(|used| Finding::new(says, [used, evidence(&file, Some(line), &text)]))
@@ -30,7 +36,8 @@ pub(super) const CLOCK: Rule = Rule {
         let now = facts.text("clock.txt")?.trim().to_string();
         let (file, line, text) = lifetimes(facts, |from, _| from > now.as_str())?;
         let used = facts.last("", ".log", &["is not yet valid", "is before", "NotValidYet", "not valid yet"]);
-        let says = format!("a clock is wrong: it is {now} here, and certificates begin later: {}", subject(&text));
+        let says =
+            format!("a clock is wrong: it is {now} here, and certificates begin later: {}", subject(&text));
         Some(Finding::new(says, used.into_iter().chain([evidence(&file, Some(line), &text)])))
     },
 };
@@ -66,12 +73,24 @@ pub(super) const BAD_FLAG: Rule = Rule {
     link: Link::Api,
     cause: "a control-plane program ends at once: its manifest has a flag or a file that it does not know",
     next: "compare the manifest in /etc/kubernetes/manifests with rendered-assets; its container's log says what it refuses",
-    messages: &["unknown flag", "Error: unknown flag --", "invalid argument for flag", "CrashLoopBackOff kube-apiserver"],
+    messages: &[
+        "unknown flag",
+        "Error: unknown flag --",
+        "invalid argument for flag",
+        "CrashLoopBackOff kube-apiserver",
+    ],
     find: |facts| {
-        let said = facts.last("", ".log", &["Error: unknown flag", "unknown flag: --", "flag provided but not defined"])?;
+        let said = facts.last(
+            "",
+            ".log",
+            &["Error: unknown flag", "unknown flag: --", "flag provided but not defined"],
+        )?;
         let name = said.file.rsplit('/').next().unwrap_or_default();
         let name = name.split("-kube-system").next().unwrap_or(name).trim_end_matches(".log");
-        Some(Finding::new(format!("the manifest of {name} has a flag that the program does not know, so it ends at once"), [said]))
+        Some(Finding::new(
+            format!("the manifest of {name} has a flag that the program does not know, so it ends at once"),
+            [said],
+        ))
     },
 };
 
@@ -82,7 +101,11 @@ pub(super) const BAD_STATIC_POD: Rule = Rule {
     next: "correct the file in /etc/kubernetes/manifests; the kubelet reads it again by itself",
     messages: &["Could not process manifest file", "couldn't parse as pod", "static pod manifest invalid"],
     find: |facts| {
-        let said = facts.last("", "journals/kubelet.log", &["Could not process manifest file", "couldn't parse as pod"])?;
+        let said = facts.last(
+            "",
+            "journals/kubelet.log",
+            &["Could not process manifest file", "couldn't parse as pod"],
+        )?;
         Some(Finding::new("the kubelet cannot read the manifest of a static pod", [said]))
     },
 };
@@ -92,10 +115,18 @@ pub(super) const ETCD_FROZEN: Rule = Rule {
     link: Link::Etcd,
     cause: "etcd runs and does not answer",
     next: "look at etcd's process and its disk; `crictl stop` of its container starts it anew",
-    messages: &["etcdserver: request timed out", "etcd context deadline exceeded", "etcd does not answer", "etcdserver: no leader"],
+    messages: &[
+        "etcdserver: request timed out",
+        "etcd context deadline exceeded",
+        "etcd does not answer",
+        "etcdserver: no leader",
+    ],
     find: |facts| {
         let said = facts.last_where("", ".log", |line| {
-            line.contains("2379") && (line.contains("context deadline exceeded") || line.contains("i/o timeout") || line.contains("DeadlineExceeded"))
+            line.contains("2379")
+                && (line.contains("context deadline exceeded")
+                    || line.contains("i/o timeout")
+                    || line.contains("DeadlineExceeded"))
         })?;
         Some(Finding::new("etcd runs and does not answer: its process is frozen or its disk hangs", [said]))
     },
@@ -106,16 +137,30 @@ pub(super) const SLOW_DISK: Rule = Rule {
     link: Link::Etcd,
     cause: "the disk below etcd is too slow",
     next: "give etcd a disk that syncs in less than 10 ms (`fio --fdatasync=1`), or take away what else writes to it",
-    messages: &["slow fdatasync", "apply request took too long", "leader failed to send out heartbeat on time", "slow disk"],
+    messages: &[
+        "slow fdatasync",
+        "apply request took too long",
+        "leader failed to send out heartbeat on time",
+        "slow disk",
+    ],
     find: |facts| {
         facts.machines.iter().find_map(|machine| {
             let file = format!("{}checks/sync.txt", machine.dir());
-            let said = facts.last_where(&file, "", |line| line.contains("copied") || line.contains("took longer"))?;
-            let seconds = said.text.split_once("copied, ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok());
+            let said = facts
+                .last_where(&file, "", |line| line.contains("copied") || line.contains("took longer"))?;
+            let seconds = said
+                .text
+                .split_once("copied, ")
+                .and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok());
             let slow = seconds.is_none_or(|seconds| seconds > 0.3);
             let logs = format!("{}containers/etcd-", machine.dir());
-            let etcd = facts.last(&logs, ".log", &["slow fdatasync", "took too long", "failed to send out heartbeat"]);
-            let took = seconds.map_or_else(|| "more than 800 ms".to_string(), |s| format!("{:.0} ms", s * 100.0));
+            let etcd = facts.last(
+                &logs,
+                ".log",
+                &["slow fdatasync", "took too long", "failed to send out heartbeat"],
+            );
+            let took =
+                seconds.map_or_else(|| "more than 800 ms".to_string(), |s| format!("{:.0} ms", s * 100.0));
             let says = format!("the disk below etcd on {} is too slow: a write takes {took}", machine.name);
             slow.then(|| Finding::new(says, [said].into_iter().chain(etcd)))
         })
@@ -127,12 +172,23 @@ pub(super) const MANIFEST_UNREADABLE: Rule = Rule {
     link: Link::Api,
     cause: "a manifest is not YAML",
     next: "correct the file named there, make the Ignition files again and boot from them",
-    messages: &["yaml: did not find expected key", "yaml: line: mapping values are not allowed", "manifest is not YAML", "invalid YAML"],
+    messages: &[
+        "yaml: did not find expected key",
+        "yaml: line: mapping values are not allowed",
+        "manifest is not YAML",
+        "invalid YAML",
+    ],
     find: |facts| {
         let said = facts.last_where("bootstrap/journals/bootkube.log", "", |line| {
-            (line.contains(".yaml") || line.contains(".yml")) && ["did not find", "mapping values", "YAML", "yaml:", "parse"].iter().any(|w| line.contains(w))
+            (line.contains(".yaml") || line.contains(".yml"))
+                && ["did not find", "mapping values", "YAML", "yaml:", "parse"]
+                    .iter()
+                    .any(|w| line.contains(w))
         })?;
-        Some(Finding::new("a manifest of the asset directory is not YAML, so bootkube cannot create it", [said]))
+        Some(Finding::new(
+            "a manifest of the asset directory is not YAML, so bootkube cannot create it",
+            [said],
+        ))
     },
 };
 
@@ -141,10 +197,25 @@ pub(super) const MANIFEST_REFUSED: Rule = Rule {
     link: Link::Api,
     cause: "the API refuses a manifest",
     next: "correct the object named there, make the Ignition files again and boot from them",
-    messages: &["all manifests to be created: no progress", "is invalid: metadata.name", "admission webhook denied", "no matches for kind", "manifest refused"],
+    messages: &[
+        "all manifests to be created: no progress",
+        "is invalid: metadata.name",
+        "admission webhook denied",
+        "no matches for kind",
+        "manifest refused",
+    ],
     find: |facts| {
         let said = facts.last_where("bootstrap/journals/bootkube.log", "", |line| {
-            ["is invalid", "BadRequest", "code: 422", "no matches for kind", "unknown kind", "could not find the requested resource"].iter().any(|w| line.contains(w))
+            [
+                "is invalid",
+                "BadRequest",
+                "code: 422",
+                "no matches for kind",
+                "unknown kind",
+                "could not find the requested resource",
+            ]
+            .iter()
+            .any(|w| line.contains(w))
         })?;
         Some(Finding::new("the API refuses a manifest of the asset directory", [said]))
     },
@@ -155,11 +226,20 @@ pub(super) const API_PORT_BLOCKED: Rule = Rule {
     link: Link::Api,
     cause: "the API runs on the bootstrap machine, and cannot be reached through the load balancer on port 6443",
     next: "let the load balancer pass port 6443 to the bootstrap machine and the masters, for api and api-int",
-    messages: &["dial tcp :6443: i/o timeout", "6443: connect: connection refused", "load balancer 6443", "Failed waiting for Kubernetes API"],
+    messages: &[
+        "dial tcp :6443: i/o timeout",
+        "6443: connect: connection refused",
+        "load balancer 6443",
+        "Failed waiting for Kubernetes API",
+    ],
     find: |facts| {
         let serves = facts.last("bootstrap/services/bootkube.json", "", &["cb-bootstrap"])?;
-        let blocked = facts.last_where("", "checks/reach.txt", |line| line.contains(":6443/") && line.contains(": 000"))?;
+        let blocked = facts
+            .last_where("", "checks/reach.txt", |line| line.contains(":6443/") && line.contains(": 000"))?;
         let _ = serves;
-        Some(Finding::new("the load balancer does not pass port 6443: the API is up on the bootstrap machine, and machines do not reach it", [blocked]))
+        Some(Finding::new(
+            "the load balancer does not pass port 6443: the API is up on the bootstrap machine, and machines do not reach it",
+            [blocked],
+        ))
     },
 };

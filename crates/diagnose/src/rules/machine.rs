@@ -1,8 +1,8 @@
 //! Machines themselves: power, disks, the container runtime, the kubelet, ports.
 
 use super::{Facts, Finding, Link, Rule};
-use crate::services::Service;
 use crate::facts::{MACHINES, Machine, evidence};
+use crate::services::Service;
 
 pub(super) const MACHINE_FROZEN: Rule = Rule {
     name: "machine-frozen",
@@ -12,7 +12,10 @@ pub(super) const MACHINE_FROZEN: Rule = Rule {
     messages: &["frozen", "the machine is paused"],
     find: |facts| {
         let machine = facts.machines.iter().find(|machine| machine.power == "paused")?;
-        Some(Finding::new(format!("{} is frozen: none of its processes runs", machine.name), [power(facts, machine)]))
+        Some(Finding::new(
+            format!("{} is frozen: none of its processes runs", machine.name),
+            [power(facts, machine)],
+        ))
     },
 };
 
@@ -24,7 +27,10 @@ pub(super) const HELPER_DOWN: Rule = Rule {
     messages: &["helper not running", "the helper ended at once", "the helper does not run"],
     find: |facts| {
         let said = facts.last_where("helper/running.txt", "", |line| line.trim() == "0")?;
-        Some(Finding::new("the helper does not run: machines have no DHCP, DNS, registry and load balancer", [said]))
+        Some(Finding::new(
+            "the helper does not run: machines have no DHCP, DNS, registry and load balancer",
+            [said],
+        ))
     },
 };
 
@@ -52,7 +58,11 @@ pub(super) const MASTER_OFF: Rule = Rule {
     link: Link::Join,
     cause: "a master is off, and the control plane waits for it",
     next: "switch it on (`seedling lab power NODE on`); if it is lost for good, wait for the operators' patience or reinstall it",
-    messages: &["master is switched off", "master powered off", "still waiting for three healthy etcd members"],
+    messages: &[
+        "master is switched off",
+        "master powered off",
+        "still waiting for three healthy etcd members",
+    ],
     find: |facts| {
         let off: Vec<_> = facts.masters().filter(|machine| machine.power == "off").collect();
         let names: Vec<_> = off.iter().map(|machine| machine.name.as_str()).collect();
@@ -92,7 +102,10 @@ pub(super) const DISK_FULL: Rule = Rule {
             }
             let place = full.as_ref().and_then(|e| e.text.split_whitespace().last().map(str::to_string));
             let of = place.map_or_else(|| "a disk".to_string(), |place| format!("the disk of {place}"));
-            return Some(Finding::new(format!("{of} on {} is full", machine.name), said.into_iter().chain(full)));
+            return Some(Finding::new(
+                format!("{of} on {} is full", machine.name),
+                said.into_iter().chain(full),
+            ));
         }
         None
     },
@@ -114,7 +127,9 @@ fn stopped(facts: &Facts, unit: &str) -> Option<Finding> {
             line.starts_with("Active: inactive") || line.starts_with("Active: failed")
         })?;
         // Before its first start it is inactive as well.
-        let ran = facts.text(&format!("{}journals/{unit}.log", machine.dir())).is_some_and(|text| text.lines().count() > 2);
+        let ran = facts
+            .text(&format!("{}journals/{unit}.log", machine.dir()))
+            .is_some_and(|text| text.lines().count() > 2);
         ran.then(|| Finding::new(format!("{unit} does not run on {}", machine.name), [down]))
     })
 }
@@ -124,7 +139,11 @@ pub(super) const CONTAINERD_DOWN: Rule = Rule {
     link: Link::Node,
     cause: "the container runtime does not run on a machine",
     next: "on the machine: `systemctl status containerd`, `journalctl -u containerd`, then `systemctl unmask containerd; systemctl restart containerd`",
-    messages: &["containerd.sock: connect: no such file or directory", "containerd.sock: connect: connection refused", "container runtime is down"],
+    messages: &[
+        "containerd.sock: connect: no such file or directory",
+        "containerd.sock: connect: connection refused",
+        "container runtime is down",
+    ],
     find: |facts| stopped(facts, "containerd"),
 };
 
@@ -145,14 +164,26 @@ pub(super) const PORT_TAKEN: Rule = Rule {
     messages: &["bind: address already in use", "listen tcp 0.0.0.0:6443: bind", "port is already allocated"],
     find: |facts| {
         facts.machines.iter().find_map(|machine| {
-            let said = facts.last(&format!("{}containers/", machine.dir()), ".log", &["bind: address already in use"])?;
-            let port = said.text.rsplit_once(": bind").and_then(|(head, _)| head.rsplit(':').next()).unwrap_or_default();
+            let said = facts.last(
+                &format!("{}containers/", machine.dir()),
+                ".log",
+                &["bind: address already in use"],
+            )?;
+            let port = said
+                .text
+                .rsplit_once(": bind")
+                .and_then(|(head, _)| head.rsplit(':').next())
+                .unwrap_or_default();
             let port: String = port.chars().filter(char::is_ascii_digit).collect();
             let says = format!("another program on {} has port {port}", machine.name);
-            let next = format!("on {}: `ss -tlnp 'sport = :{port}'` says which program has it; stop it", machine.name);
+            let next = format!(
+                "on {}: `ss -tlnp 'sport = :{port}'` says which program has it; stop it",
+                machine.name
+            );
             // An old container of the same pod may still have it for a moment.
-            (facts.count(&format!("{}containers/", machine.dir()), ".log", &["bind: address already in use"]) > 1)
-                .then(|| Finding::new(says, [said]).next(next))
+            (facts.count(&format!("{}containers/", machine.dir()), ".log", &["bind: address already in use"])
+                > 1)
+            .then(|| Finding::new(says, [said]).next(next))
         })
     },
 };

@@ -94,6 +94,3 @@ fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
-
-#[cfg(test)]
-mod tests;

@@ -44,7 +44,13 @@ pub(super) fn release_with(fault: &Fault, release: &Path, copy: &Path) -> Result
     let blob = copy.join("oci/blobs/sha256").join(&digest);
     at(&blob, fs::remove_file(&blob))?;
     if change == Change::Damaged {
-        at(&blob, fs::write(&blob, "{\"schemaVersion\": 2, \"mediaType\": \"application/vnd.oci.image.manifest.v1+json\"}"))?;
+        at(
+            &blob,
+            fs::write(
+                &blob,
+                "{\"schemaVersion\": 2, \"mediaType\": \"application/vnd.oci.image.manifest.v1+json\"}",
+            ),
+        )?;
     }
     Ok(true)
 }
@@ -55,8 +61,12 @@ fn digest_in(release: &str, name: &str) -> Option<String> {
     fn find(value: &Value, name: &str) -> Option<String> {
         match value {
             Value::Object(fields) => fields.iter().find_map(|(key, value)| match value {
-                Value::String(text) if key == name => text.split_once("sha256:").map(|(_, digest)| digest.to_string()),
-                Value::Object(inner) if key == name => inner.values().find_map(|v| v.as_str()?.split_once("sha256:").map(|(_, d)| d.to_string())),
+                Value::String(text) if key == name => {
+                    text.split_once("sha256:").map(|(_, digest)| digest.to_string())
+                }
+                Value::Object(inner) if key == name => {
+                    inner.values().find_map(|v| v.as_str()?.split_once("sha256:").map(|(_, d)| d.to_string()))
+                }
                 other => find(other, name),
             }),
             Value::Array(items) => items.iter().find_map(|item| find(item, name)),
@@ -79,7 +89,8 @@ pub(super) async fn inject(lab: &Lab, fault: &Fault, held: &mut Held) -> Result<
             .await?;
         }
         Act::OtherDomain => {
-            helper_config(lab, |config| config.cluster_domain = ClusterDomain("other.example.test".into())).await?;
+            helper_config(lab, |config| config.cluster_domain = ClusterDomain("other.example.test".into()))
+                .await?;
         }
         Act::HelperLoses(packets) => {
             // Not chaos's own table, which `lab up` clears.
@@ -111,7 +122,9 @@ pub(super) async fn inject(lab: &Lab, fault: &Fault, held: &mut Held) -> Result<
         Act::Fill(node, disk) => lab.machine(node)?.fill_disk(*disk, true).await?,
         Act::Stop(node, program) => {
             let running = lab.machine(node)?.processes().into_iter();
-            let is_it = |args: &[String]| args.first().is_some_and(|a| Path::new(a).file_name().is_some_and(|n| n == *program));
+            let is_it = |args: &[String]| {
+                args.first().is_some_and(|a| Path::new(a).file_name().is_some_and(|n| n == *program))
+            };
             let pids: Vec<_> = running.filter(|(_, args)| is_it(args)).map(|(pid, _)| pid).collect();
             for pid in &pids {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGSTOP);
@@ -180,13 +193,18 @@ fn change_ignition(lab: &Lab, node: &str, change: Change) -> Result<()> {
         Change::OtherAuthority => {
             let source = "/ignition/security/tls/certificateAuthorities/0/source";
             let other = at(&lab.dir, fs::read_to_string(lab.record.spec.assets.join("auth/kubeconfig")))?;
-            let other = other.split_once("certificate-authority-data: ").and_then(|(_, rest)| rest.split_whitespace().next());
+            let other = other
+                .split_once("certificate-authority-data: ")
+                .and_then(|(_, rest)| rest.split_whitespace().next());
             let other = other.ok_or_else(|| refused("the kubeconfig has no authority"))?;
             // One of several, so that it is surely not the machine-config server's.
             let pem = STANDARD.decode(other).map_err(|e| refused(e.to_string()))?;
             let pem = String::from_utf8_lossy(&pem).into_owned();
-            let first = pem.split_inclusive("-----END CERTIFICATE-----").next().unwrap_or_default().to_string() + "\n";
-            let place = config.pointer_mut(source).ok_or_else(|| refused("the pointer config has no authority"))?;
+            let first =
+                pem.split_inclusive("-----END CERTIFICATE-----").next().unwrap_or_default().to_string()
+                    + "\n";
+            let place =
+                config.pointer_mut(source).ok_or_else(|| refused("the pointer config has no authority"))?;
             *place = json!(format!("data:text/plain;charset=utf-8;base64,{}", STANDARD.encode(first)));
             config.to_string()
         }
@@ -203,7 +221,8 @@ fn change_ignition(lab: &Lab, node: &str, change: Change) -> Result<()> {
         }
         Change::OtherToken => {
             let text = config.to_string();
-            let (before, after) = text.split_once("Bearer ").ok_or_else(|| refused("the pointer config has no token"))?;
+            let (before, after) =
+                text.split_once("Bearer ").ok_or_else(|| refused("the pointer config has no token"))?;
             let rest = after.get(after.find('"').unwrap_or_default()..).unwrap_or_default();
             format!("{before}Bearer {}{rest}", "0".repeat(64))
         }

@@ -31,10 +31,17 @@ pub struct Place {
 }
 
 /// What an earlier run left of these faults is replaced, the rest is kept. `told` is called for each case.
-pub async fn run(place: &Place, faults: &[&Fault], told: &dyn Fn(&Case), interrupted: impl AsyncFn()) -> Result<Report> {
+pub async fn run(
+    place: &Place,
+    faults: &[&Fault],
+    told: &dyn Fn(&Case),
+    interrupted: impl AsyncFn(),
+) -> Result<Report> {
     let name = &place.name;
     if place.labs.open(name).is_ok() {
-        let hint = format!("lab {name:?} exists; `seedling lab down --name {name}` removes it, --name chooses another");
+        let hint = format!(
+            "lab {name:?} exists; `seedling lab down --name {name}` removes it, --name chooses another"
+        );
         return Err(LabError::Strike(hint));
     }
     at(&place.logs, fs::create_dir_all(&place.logs))?;
@@ -55,7 +62,8 @@ pub async fn run(place: &Place, faults: &[&Fault], told: &dyn Fn(&Case), interru
         told(&case);
         cases.retain(|other| other.fault != case.fault);
         cases.push(case);
-        let right = cases.iter().filter(|case| case.verdict == Verdict::Right && !case.expected.is_empty()).count();
+        let right =
+            cases.iter().filter(|case| case.verdict == Verdict::Right && !case.expected.is_empty()).count();
         report.summary = summary(&cases);
         report.results = json!({ "right": right, "of": cases.iter().filter(|c| !c.expected.is_empty()).count(), "cases": cases });
         report.write(&place.report).map_err(|e| LabError::Strike(e.to_string()))?;
@@ -151,13 +159,17 @@ async fn broken_lab(place: &Place, fault: &Fault) -> Result<(Lab, Held, Child)> 
 }
 
 async fn reached(place: &Place, when: &When, child: &mut Child) -> Result<()> {
-    let condition = Condition::within("the moment of the fault", STEP_WITHIN, "the bring-up's log beside the report").quiet();
+    let condition =
+        Condition::within("the moment of the fault", STEP_WITHIN, "the bring-up's log beside the report")
+            .quiet();
     wait_for(&condition, LOOK, async || {
         let Ok(lab) = place.labs.open(&place.name) else { return Probe::Unmet("no lab".into()) };
         match (Progress::of(lab).reached(when, "master-0"), child.try_wait()) {
             (true, _) => Probe::Met(Ok(())),
             (false, Ok(None)) => Probe::Unmet("not yet".into()),
-            (false, _) => Probe::Met(Err(LabError::Strike("the bring-up ended before the moment of the fault".into()))),
+            (false, _) => {
+                Probe::Met(Err(LabError::Strike("the bring-up ended before the moment of the fault".into())))
+            }
         }
     })
     .await?

@@ -1,7 +1,7 @@
 //! What was said of each fault, and how many sentences were right. Pure.
 
-use serde::{Deserialize, Serialize};
 use seedling_diagnose::Cause;
+use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -42,7 +42,11 @@ fn upstreams_lines_byte_for_byte() {
         } else {
             said(Bundle::open(&data.join("analyze").join(name).join("log-bundle-20260820100000.tar.gz")))
         };
-        assert_eq!((said.as_str(), exit), (case["stderr"].as_str().unwrap_or("?"), case["exit"].as_u64().unwrap_or(9)), "{name}");
+        assert_eq!(
+            (said.as_str(), exit),
+            (case["stderr"].as_str().unwrap_or("?"), case["exit"].as_u64().unwrap_or(9)),
+            "{name}"
+        );
         compared += 1;
     }
     assert_eq!(compared, 20);

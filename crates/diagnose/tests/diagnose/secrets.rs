@@ -1,16 +1,20 @@
 //! Planted secrets of every kind are gone, what explains a failure stays, and nothing that is redacted looks like a secret.
 
-use super::*;
+use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use proptest::prelude::*;
+use seedling_diagnose::{leaks, redacted};
 
 fn key(kind: &str) -> String {
-    format!("-----BEGIN {kind}PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BCANARY\n-----END {kind}PRIVATE KEY-----")
+    format!(
+        "-----BEGIN {kind}PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BCANARY\n-----END {kind}PRIVATE KEY-----"
+    )
 }
 
 /// A text with a secret, and the part of it that must not be left.
 fn planted() -> Vec<(&'static str, String, &'static str)> {
-    let kubeconfig = "users:\n- user:\n    client-key-data: Q0FOQVJZLWtleS1kYXRh\n    token: canary-token-1\n";
+    let kubeconfig =
+        "users:\n- user:\n    client-key-data: Q0FOQVJZLWtleS1kYXRh\n    token: canary-token-1\n";
     let escaped = key("").replace('\n', "\\n");
     let url: String = kubeconfig.bytes().map(|b| format!("%{b:02X}")).collect();
     let packed = {
@@ -23,15 +27,27 @@ fn planted() -> Vec<(&'static str, String, &'static str)> {
         ("PEM without an end", "-----BEGIN EC PRIVATE KEY-----\nCANARY".into(), "CANARY"),
         ("PEM in base64", format!("tls: {}", BASE64.encode(key("EC "))), "LS0tLS1CRUdJTiBFQyBQUklWQVRF"),
         ("kubeconfig", kubeconfig.into(), "Q0FOQVJZ"),
-        ("kubeconfig in base64", format!("source: data:;base64,{}", BASE64.encode(kubeconfig)), "dXNlcnM6Ci0g"),
+        (
+            "kubeconfig in base64",
+            format!("source: data:;base64,{}", BASE64.encode(kubeconfig)),
+            "dXNlcnM6Ci0g",
+        ),
         ("kubeconfig in a data URL", format!("\"source\":\"data:,{url}\""), "%75%73%65%72%73"),
-        ("kubeconfig in gzip", packed.map(|gz| format!("\"{}\"", BASE64.encode(gz))).unwrap_or_default(), "H4sI"),
+        (
+            "kubeconfig in gzip",
+            packed.map(|gz| format!("\"{}\"", BASE64.encode(gz))).unwrap_or_default(),
+            "H4sI",
+        ),
         ("bootstrap token", "msg: using abcdef.0123456789canary to join".into(), "0123456789canary"),
         ("bootstrap token in a path", "GET /api/abcdef.0123456789canary/x".into(), "0123456789canary"),
         ("token by key", "{\"token\": \"canary-secret-1\"}".into(), "canary"),
         ("token by flag", "kubelet --token=canary.secret".into(), "canary"),
         ("bearer", "Authorization: Bearer 00112233445566778899aabbccddcanary".into(), "canary"),
-        ("JSON web token", format!("got eyJhbGciOiJSUzI1NiIsImtpZCI6.eyJpc3MiOiJr{}.c2lnCANARY", "a".repeat(30)), "CANARY"),
+        (
+            "JSON web token",
+            format!("got eyJhbGciOiJSUzI1NiIsImtpZCI6.eyJpc3MiOiJr{}.c2lnCANARY", "a".repeat(30)),
+            "CANARY",
+        ),
         ("pull secret", "{\"auths\":{\"r:5000\":{\"auth\":\"Y2FuYXJ5OnNlY3JldA==\"}}}".into(), "Y2FuYXJ5"),
         ("bcrypt", "admin:$2a$10$CANARYabcdefghijklmnopqrstuvwxyz0123456789ABCDEFG".into(), "CANARY"),
         ("crypt", "core:$6$salt$CANARYabcdefghijklmnopqrstuvwxyz:19000:0".into(), "CANARY"),
