@@ -6,8 +6,8 @@ mod usage;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
-    certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
-    kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    analyze, certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph,
+    helper, init, kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -41,8 +41,10 @@ enum Command {
     /// Not supported: `create` makes nothing outside of its directory; for openshift-install's callers
     #[command(subcommand, hide = true)]
     Destroy(destroy::DestroyCommand),
-    /// Not supported yet: run installer-gather.sh on the bootstrap machine; for openshift-install's callers
-    #[command(subcommand, hide = true)]
+    /// Say why an installation failed: the cause, its evidence and the next step, from a log bundle, a lab or a message
+    Analyze(analyze::AnalyzeArgs),
+    /// Pack what explains a failed installation into one archive without secrets
+    #[command(subcommand)]
     Gather(gather::GatherCommand),
     /// Print a completion script for your shell
     Completion(completion::CompletionArgs),
@@ -107,7 +109,8 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Create(command) => create::run(command),
             Command::Destroy(command) => Ok(destroy::run(command)),
-            Command::Gather(command) => Ok(gather::run(command)),
+            Command::Analyze(args) => analyze::run(args).await,
+            Command::Gather(command) => gather::run(command).await,
             Command::Completion(args) => {
                 completion::run(&args, &mut Cli::command());
                 Ok(ExitCode::SUCCESS)

@@ -11,11 +11,13 @@ use std::path::PathBuf;
 pub struct Options {
     /// The program that is the helper when called with `helper run --config FILE`: this one.
     pub helper_program: PathBuf,
+    /// Otherwise everything is made, and the machines stay off.
+    pub switch_on: bool,
 }
 
 impl Options {
     pub fn this_program() -> std::io::Result<Self> {
-        Ok(Self { helper_program: std::env::current_exe()? })
+        Ok(Self { helper_program: std::env::current_exe()?, switch_on: true })
     }
 }
 
@@ -47,6 +49,9 @@ pub async fn up(
     lab.record.api = Some(api?);
     lab.save()?;
     progress("helper listens");
+    if !options.switch_on {
+        return Ok(lab);
+    }
 
     all(join_all(machines.iter().map(|m| switch_on(&lab, m, progress))).await)?;
     Ok(lab)

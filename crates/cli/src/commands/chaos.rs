@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use seedling_lab::Labs;
 use seedling_lab::chaos::{self, Place, Run, Selection, Wish, steps};
+use seedling_lab::diagnose::{self, FAULTS, Verdict};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +14,38 @@ use std::time::Duration;
 pub(crate) enum ChaosCommand {
     /// Cause faults at the steps of installations, and check that each completes without lost writes or a second cluster
     Handoff(HandoffArgs),
+    /// Break installations in known ways, one at a time, and score whether `analyze` names the cause
+    Diagnose(DiagnoseArgs),
+    /// Answer on a port as a broken server would
+    #[command(hide = true)]
+    Answer {
+        #[arg(long)]
+        port: u16,
+        #[arg(long)]
+        with: diagnose::Answer,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct DiagnoseArgs {
+    /// Only this fault; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    case: Vec<String>,
+    /// The lab's name; it is created for each fault and removed afterwards
+    #[arg(long, default_value = "diagnose")]
+    name: String,
+    /// The report to write (JSON), updated after each fault; what it has of other faults is kept
+    #[arg(long, value_name = "FILE", default_value = "target/diagnose/diagnose.json")]
+    report: PathBuf,
+    /// Directory for each fault's log bundle and log
+    #[arg(long, value_name = "DIR", default_value = "target/diagnose")]
+    logs: PathBuf,
+    /// Only list the faults
+    #[arg(long)]
+    dry_run: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
 
 #[derive(Args)]
@@ -111,12 +144,18 @@ words!(Fault: Kill, Freeze, CutNetwork, FillDisk, SlowDisk, CutLink, Deaf, Mute,
     FillLogs, FsyncErrors, TornWal);
 
 pub(crate) async fn run(command: ChaosCommand) -> Result<ExitCode> {
-    let ChaosCommand::Handoff(args) = command;
+    let args = match command {
+        ChaosCommand::Handoff(args) => args,
+        ChaosCommand::Diagnose(args) => return diagnose(args).await,
+        ChaosCommand::Answer { port, with } => {
+            tokio::task::spawn_blocking(move || diagnose::answer(port, with)).await??;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let wish = args.wish();
     let steps = steps(seedling_bootkube::PLAN.iter().map(|step| step.stage.name));
     let HandoffArgs { seed, resume, name, report: path, logs, output, .. } = args;
-    let typed: Vec<_> = std::iter::once("seedling".into()).chain(std::env::args().skip(1)).collect();
-    let command = typed.join(" ");
+    let command = typed();
     let place = Place { labs: Labs::from_env(), name, report: path.clone(), logs, command };
     let run = Run::prepare(wish, seed, resume, steps, place)?;
     let seed = run.seed;
@@ -138,4 +177,47 @@ pub(crate) async fn run(command: ChaosCommand) -> Result<ExitCode> {
         Some(why) => bail!("{why}; see {}", path.display()),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The command as it was typed, for the report.
+fn typed() -> String {
+    std::iter::once("seedling".to_string()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
+}
+
+async fn diagnose(args: DiagnoseArgs) -> Result<ExitCode> {
+    let chosen = chosen(&args.case)?;
+    if args.dry_run {
+        chosen.iter().for_each(|fault| println!("{:<22} {}", fault.name, fault.what));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let release = super::release::ensure_release(None).await?;
+    let DiagnoseArgs { name, report, logs, output, .. } = args;
+    let place = diagnose::Place { labs: Labs::from_env(), name, report, logs, release, command: typed() };
+    let told = |case: &diagnose::Case| {
+        if output == Format::Table {
+            let word = match case.verdict {
+                Verdict::Right => "right",
+                Verdict::Wrong => "WRONG",
+                Verdict::NotMade => "not made",
+            };
+            println!("{:>6.1}s {word:<8} {:<22} {}", case.seconds, case.fault, case.said);
+        }
+    };
+    let report = diagnose::run(&place, &chosen, &told, super::log::interrupted).await?;
+    if output == Format::Json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    }
+    eprintln!("{}", report.summary.join("\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static diagnose::Fault>> {
+    if names.is_empty() {
+        return Ok(FAULTS.iter().collect());
+    }
+    let by_name = |name: &String| match FAULTS.iter().find(|fault| fault.name == name.as_str()) {
+        Some(fault) => Ok(fault),
+        None => bail!("there is no fault {name:?}; `seedling chaos diagnose --dry-run` lists them"),
+    };
+    names.iter().map(by_name).collect()
 }

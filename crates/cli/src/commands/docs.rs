@@ -36,8 +36,9 @@ fn quoting(book: &Path, name: &str) -> Result<String> {
     quote(&text, |report| summary_of(&book.join("reports"), report)).with_context(|| name.to_string())
 }
 
-fn pages() -> [(&'static str, String); 4] {
+fn pages() -> [(&'static str, String); 5] {
     [
+        ("causes.md", format!("# Causes, by what you see\n\n{NOTE}{}", seedling_diagnose::rules::page())),
         ("commands.md", commands()),
         ("install-config.md", install_config()),
         ("stages.md", stages()),

@@ -1,5 +1,6 @@
 //! One thin file a command: parse, call, print.
 
+pub(crate) mod analyze;
 mod ask;
 pub(crate) mod certs;
 mod certs_live;

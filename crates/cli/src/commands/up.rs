@@ -70,6 +70,19 @@ pub(crate) struct UpArgs {
     open: bool,
     #[command(flatten)]
     no_progress: NoProgress,
+    /// Make everything, and leave the machines off
+    #[arg(long, hide = true)]
+    prepare: bool,
+    /// Make the assets as if it were so many hours ago
+    #[arg(
+        long,
+        hide = true,
+        value_name = "HOURS",
+        default_value_t = 0,
+        allow_hyphen_values = true,
+        conflicts_with = "assets"
+    )]
+    made_hours_ago: i64,
     /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
     #[arg(long)]
     probe: bool,
@@ -92,6 +105,9 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
     let started = Instant::now();
     let lab = up_machines(&args, domain.clone(), inventory, assets, release, seed_store).await?;
     let kubeconfig = write_kubeconfig(&lab, &domain)?;
+    if args.prepare {
+        return Ok(());
+    }
     let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
     let mut bring_up = BringUp::begin(lab, started, client, &say)?;
     let (grown, probed) = match args.probe {
@@ -102,6 +118,9 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
         }
         false => (bring_up.grow().await, None),
     };
+    if grown.is_err() {
+        tell_cause(&bring_up.lab).await;
+    }
     grown?;
     bring_up.finish()?;
     if let Some(report) = probed.transpose()? {
@@ -109,6 +128,15 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
     }
     println!("export KUBECONFIG={}", kubeconfig.display());
     Ok(())
+}
+
+/// What the logs say of a bring-up that failed; nothing, if no rule knows it.
+async fn tell_cause(lab: &Lab) {
+    let Ok(bundle) = seedling_lab::gather::gather(lab, &|_| ()).await else { return };
+    if let Some(cause) = seedling_diagnose::diagnose(&bundle).first() {
+        say(&cause.sentence());
+        say(&format!("evidence: seedling analyze --name {}", lab.name()));
+    }
 }
 
 /// As many as OpenShift's control planes have. Two would have to be able to switch each other off.
@@ -155,7 +183,8 @@ async fn up_machines(
     spec.api_port = args.api_port;
     (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
     (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
-    let options = seedling_lab::Options::this_program()?;
+    let options =
+        seedling_lab::Options { switch_on: !args.prepare, ..seedling_lab::Options::this_program()? };
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }
 
@@ -177,12 +206,13 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
         if !hosts.exists() {
             std::fs::write(&hosts, inventory.to_yaml())?;
         }
-        let options = seedling_assets::Options {
+        let mut options = seedling_assets::Options {
             hosts: Some(hosts),
             release: release.into(),
             open: args.open,
             ..Default::default()
         };
+        options.now -= time::Duration::hours(args.made_hours_ago);
         if !args.manifest.is_empty() {
             seedling_assets::create(Target::Manifests, &dir, &options)?;
         }

@@ -47,7 +47,7 @@ pub(super) async fn switch_on(field: &Field, name: &str, tuned: bool) -> Result<
 
     let mut spec = LabSpec::new(name, domain, inventory, assets, field.release_dir.clone())?;
     spec.seed_store = Some(field.kubeadm_store.dir().into());
-    let options = Options { helper_program: field.seedling.clone() };
+    let options = Options { helper_program: field.seedling.clone(), switch_on: true };
     let clock = OnceLock::new();
     let progress = |said: &str| {
         if said == SWITCH_ON {

@@ -1,0 +1,145 @@
+//! Images: the registry, what it answers, and what stands in between.
+
+use super::{Facts, Finding, Link, Rule};
+use crate::Evidence;
+
+/// What failed pulls say, on any machine: the journals of those who pull. The kubelet's and containerd's begin with the same words.
+fn pulled(facts: &Facts, words: &[&str]) -> Option<Evidence> {
+    const FAILED: &[&str] = &[
+        "Failed to pull image",
+        "failed to pull",
+        "Failed to create sandbox",
+        "PullImage",
+        "pulling image",
+        "release image",
+    ];
+    let is_pull = |line: &str| {
+        (FAILED.iter().any(|start| line.contains(start)) || line.contains("release-image["))
+            && words.iter().any(|word| line.contains(word))
+    };
+    facts.machines.iter().find_map(|machine| {
+        ["release-image", "bootkube", "kubelet", "containerd"]
+            .iter()
+            .find_map(|unit| facts.last_where(&format!("{}journals/{unit}.log", machine.dir()), "", is_pull))
+    })
+}
+
+fn image(evidence: &Evidence) -> String {
+    let words = evidence.text.split([' ', '"', '\\', ',', '\'']).map(|word| word.trim_end_matches(':'));
+    let named = words.filter(|word| word.contains("@sha256:") || word.contains("/v2/"));
+    named.last().map_or_else(|| "an image".into(), |image| image.to_string())
+}
+
+pub(super) const PROXY: Rule = Rule {
+    name: "proxy-unreachable",
+    link: Link::Images,
+    cause: "the proxy that machines are told to use does not answer",
+    next: "correct `proxy` in install-config.yaml, or add the registry's address to `proxy.noProxy`",
+    messages: &[
+        "proxyconnect tcp: dial tcp",
+        "proxy unreachable",
+        "error trying to connect to proxy",
+        "HTTP_PROXY wrong",
+    ],
+    find: |facts| {
+        let said = pulled(facts, &["proxyconnect", ":3128", "proxy"])?;
+        Some(Finding::new(
+            "the proxy of install-config.yaml does not answer, so images cannot be pulled",
+            [said],
+        ))
+    },
+};
+
+pub(super) const UNAUTHORIZED: Rule = Rule {
+    name: "pull-unauthorized",
+    link: Link::Images,
+    cause: "the registry refuses the pull secret",
+    next: "put credentials of that registry into `pullSecret` of install-config.yaml; `curl -u USER https://REGISTRY/v2/` tries them",
+    messages: &[
+        "unauthorized: authentication required",
+        "401 Unauthorized",
+        "pull access denied",
+        "wrong pull secret",
+        "no basic auth credentials",
+    ],
+    find: |facts| {
+        let said = pulled(facts, &["401 ", "nauthorized", "authorization failed", "403 Forbidden"])?;
+        Some(Finding::new(format!("the registry refuses the pull secret: {}", image(&said)), [said]))
+    },
+};
+
+pub(super) const DAMAGED: Rule = Rule {
+    name: "image-damaged",
+    link: Link::Images,
+    cause: "the registry gives something else than the digest names",
+    next: "copy the image into the registry again; `seedling release build` makes the lab's",
+    messages: &[
+        "failed size validation",
+        "unexpected commit digest",
+        "digest mismatch",
+        "wrong digest",
+        "sha256 is not the one",
+    ],
+    find: |facts| {
+        let said = pulled(
+            facts,
+            &[
+                "unexpected commit digest",
+                "failed size validation",
+                "digest mismatch",
+                "is not what",
+                "another digest",
+                "not have the digest",
+            ],
+        )?;
+        Some(Finding::new(
+            format!("the registry gives something else than the digest names: {}", image(&said)),
+            [said],
+        ))
+    },
+};
+
+pub(super) const REGISTRY_DOWN: Rule = Rule {
+    name: "registry-unreachable",
+    link: Link::Images,
+    cause: "the registry does not answer",
+    next: "look whether the registry runs and whether its port reaches it from the machines: `curl -i http://REGISTRY/v2/`",
+    messages: &[
+        "dial tcp :5000: connect: connection refused",
+        "registry does not answer",
+        "pull i/o timeout registry",
+        "failed to do request: Head /v2/",
+    ],
+    find: |facts| {
+        let said = pulled(
+            facts,
+            &[
+                ":5000: connect: ",
+                ":5000: i/o timeout",
+                "tcp connect error",
+                "error sending request",
+                "operation timed out",
+                "deadline has elapsed",
+            ],
+        )?;
+        Some(Finding::new(format!("the registry does not answer: {}", image(&said)), [said]))
+    },
+};
+
+pub(super) const MISSING: Rule = Rule {
+    name: "image-missing",
+    link: Link::Images,
+    cause: "the registry does not have an image of the release",
+    next: "copy the image into the registry: build or load the release again (`seedling release build`, `seedling release load`)",
+    messages: &[
+        "manifest unknown",
+        "ErrImagePull not found",
+        "ImagePullBackOff",
+        "failed to resolve reference not found",
+        "image missing from the registry",
+    ],
+    find: |facts| {
+        let said = pulled(facts, &["not found", "manifest unknown", "404"])?;
+        Some(Finding::new(format!("the registry does not have {}", image(&said)), [said]))
+    },
+};
