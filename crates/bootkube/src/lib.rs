@@ -5,6 +5,7 @@
 
 mod alone;
 mod apply;
+mod conditions;
 mod context;
 mod error;
 mod identity;
@@ -15,10 +16,12 @@ mod quorum;
 mod release_image;
 mod resume;
 mod runner;
+pub mod seeds;
 mod settings;
 mod stages;
 
 pub use alone::start_etcd;
+pub use conditions::CONDITIONS;
 pub use context::Context;
 pub use error::{Error, Result};
 pub use identity::Refused;

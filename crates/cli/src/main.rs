@@ -28,7 +28,7 @@ enum Command {
     /// Make the files a cluster is installed from: manifests, Ignition configs, kubeconfig
     #[command(subcommand)]
     Create(create::CreateCommand),
-    /// Describe a field of install-config.yaml: type, default, allowed values
+    /// Explain a stage, component, certificate, port, file, condition, command or field of the install-config
     Explain(explain::ExplainArgs),
     /// Write an install-config.yaml to start from, with a comment on every field
     Init(init::InitArgs),
@@ -112,7 +112,7 @@ fn main() -> ExitCode {
                 completion::run(&args, &mut Cli::command());
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Explain(args) => done(explain::run(&args)),
+            Command::Explain(args) => explain::run(&args),
             Command::Init(args) => done(init::run(&args)),
             Command::Certs(command) => certs::run(command).await,
             Command::Etcd(command) => done(etcd::run(command).await),
