@@ -7,7 +7,7 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
-    kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    kubectl, lab, node, node_reissue, operator, probe, release, stage, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -69,6 +69,11 @@ enum Command {
     /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
+    /// List bootkube's stages, or check one on the bootstrap node and show the evidence
+    #[command(subcommand)]
+    Stage(stage::StageCommand),
+    /// Make the files of one stage of bootkube, from an asset directory or a copy of /opt/openshift
+    Render(stage::RenderArgs),
     /// Run the release's kubectl with a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),
     /// Run the servers machines boot from: DHCP, DNS, HTTP, registry, load balancer
@@ -128,6 +133,8 @@ fn main() -> ExitCode {
             Command::Timeline(args) => done(timeline::run(args)),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
+            Command::Stage(command) => stage::run(command).await,
+            Command::Render(args) => done(stage::render_stage(&args).await),
             Command::Kubectl(args) => kubectl::run(args),
             Command::Helper(command) => done(helper::run(command).await),
             Command::Version(args) => done(version::run(args)),

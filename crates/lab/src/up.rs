@@ -1,5 +1,6 @@
 //! `up`: from nothing, or from what is left, to machines that are switched on.
 
+use crate::step::{self, Pace};
 use crate::store::{Lab, Labs, Record};
 use crate::{LabError, LabSpec, all, at, chaos, helper, preflight, sysctls};
 use futures::future::join_all;
@@ -11,11 +12,13 @@ use std::path::PathBuf;
 pub struct Options {
     /// The program that is the helper when called with `helper run --config FILE`: this one.
     pub helper_program: PathBuf,
+    /// How bootkube works on the bootstrap machine.
+    pub pace: Pace,
 }
 
 impl Options {
     pub fn this_program() -> std::io::Result<Self> {
-        Ok(Self { helper_program: std::env::current_exe()? })
+        Ok(Self { helper_program: std::env::current_exe()?, pace: Pace::Free })
     }
 }
 
@@ -47,6 +50,7 @@ pub async fn up(
     lab.record.api = Some(api?);
     lab.save()?;
     progress("helper listens");
+    step::set(&lab, &options.pace).await?;
 
     all(join_all(machines.iter().map(|m| switch_on(&lab, m, progress))).await)?;
     Ok(lab)

@@ -111,7 +111,7 @@ fn split(asked: &str) -> (Option<Kind>, &str) {
 }
 
 /// What a stage declares is below bootkube's directory, unless it says otherwise; behind a bracket people read why.
-fn on_node(declared: &str) -> String {
+pub fn on_node(declared: &str) -> String {
     let path = declared.split(" (").next().unwrap_or(declared);
     if path.starts_with('/') { path.into() } else { format!("{OPT_OPENSHIFT}/{path}") }
 }

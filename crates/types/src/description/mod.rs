@@ -6,7 +6,7 @@
 mod catalog;
 mod page;
 
-pub use catalog::{Catalog, Found};
+pub use catalog::{Catalog, Found, on_node};
 
 use serde::Serialize;
 use std::fmt;
