@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(bind9-dnsutils busybox-static ca-certificates conntrack curl debian-archive-keyring debootstrap e2fsprogs gcc
-  ignition iproute2 iptables libc6-dev libprotobuf-dev libseccomp-dev make nftables openssl pkg-config procps protobuf-compiler runc util-linux)
+  ignition iproute2 iptables libc6-dev libprotobuf-dev libseccomp-dev make nftables openssl pkg-config procps protobuf-compiler runc tmux util-linux)
 problems=()
 
 [ "$(id -u)" = 0 ] || problems+=("not root: it makes namespaces, mounts and machines; run it as root")

@@ -1,7 +1,7 @@
 //! Creates what lies in `manifests/`, in passes, until nothing is left: a kind that is not served yet is tried again.
 
-use crate::Result;
 use crate::error::{cannot, in_file};
+use crate::{Result, conditions};
 use futures::{StreamExt, stream};
 use kube::Client;
 use seedling_cluster::manifest::{create_if_missing, describe};
@@ -48,7 +48,7 @@ fn rank(object: &Value) -> usize {
 pub(crate) async fn create_all(client: &Client, dir: &Path) -> Result<()> {
     let mut left = read_manifests(dir)?;
     let condition = Condition::new(
-        "all manifests to be created",
+        conditions::MANIFESTS_CREATED.sentence,
         Duration::from_secs(1200),
         "journalctl -n 50 -u bootkube.service",
     );

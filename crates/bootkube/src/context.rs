@@ -58,6 +58,10 @@ impl Context {
         Pins { identity: &self.identity, journal: &self.journal, etcd_data }
     }
 
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// An absolute path of the node.
     pub fn path(&self, absolute: &str) -> PathBuf {
         self.root.join(absolute.trim_start_matches('/'))

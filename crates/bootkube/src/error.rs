@@ -31,6 +31,10 @@ pub enum Error {
     /// What was read is not what it should be.
     #[error("{file}: {error}")]
     Format { file: String, error: Box<dyn std::error::Error + Send + Sync> },
+    #[error("another bootkube works on this node: systemctl stop bootkube.service first")]
+    Running,
+    #[error("cannot use the terminal: {0}")]
+    Terminal(io::Error),
     #[error("cannot use the journal: {0}")]
     Journal(io::Error),
     #[error("this profile needs the inventory: create with --hosts hosts.yaml: {0}")]

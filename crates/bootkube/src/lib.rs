@@ -5,6 +5,7 @@
 
 mod alone;
 mod apply;
+mod conditions;
 mod context;
 mod error;
 mod identity;
@@ -13,12 +14,17 @@ mod plan;
 mod progress;
 mod quorum;
 mod release_image;
+mod render;
 mod resume;
 mod runner;
+pub mod seeds;
 mod settings;
 mod stages;
+pub mod step;
+mod verify;
 
 pub use alone::start_etcd;
+pub use conditions::CONDITIONS;
 pub use context::Context;
 pub use error::{Error, Result};
 pub use identity::Refused;
@@ -26,4 +32,6 @@ pub use plan::{Outcome, PLAN, PlannedStage};
 pub use progress::report_progress;
 pub use quorum::{NotAccepted, accept_loss};
 pub use release_image::fetch_release_manifests;
-pub use runner::{run_plan, run_stages};
+pub use render::{Rendered, Tree, render, tree};
+pub use runner::{Extent, lock, run_extent, run_plan, run_stages};
+pub use verify::{Verdict, verify};

@@ -24,7 +24,24 @@ pub struct PlannedStage {
     pub check: for<'a> fn(&'a Context) -> LocalBoxFuture<'a, Result<()>>,
 }
 
+/// These ask the network and the cluster, and are seen in every bring-up; the others only write files.
+const ASK_A_CLUSTER: [&str; 8] = [
+    "resolve-api-url",
+    "resolve-api-int-url",
+    "wait-for-etcd",
+    "cb-bootstrap",
+    "cvo-overrides",
+    "wait-for-ceo",
+    "check-api-url",
+    "check-api-int-url",
+];
+
 impl PlannedStage {
+    /// Whether it only makes files from files.
+    pub fn renders(&self) -> bool {
+        !ASK_A_CLUSTER.contains(&self.stage.name)
+    }
+
     /// Runs the stage, then its check.
     pub async fn work(&self, c: &Context) -> Result<Outcome> {
         let outcome = (self.run)(c).await?;

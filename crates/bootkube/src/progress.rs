@@ -1,6 +1,6 @@
 //! progress.service: reports to the cluster, and to everyone who waits, that bootstrapping is complete.
 
-use crate::{Context, Result};
+use crate::{Context, Result, conditions};
 use seedling_api::{KubeApiServer, StaticPodOperator, config_map};
 use seedling_cluster::{create_if_missing, get};
 use seedling_steps::{Condition, Probe, Recorder, wait_for};
@@ -22,7 +22,7 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     recorder.stage_start(WAIT)?;
     let done = c.dir(".bootkube.done");
     let condition = Condition::within(
-        ".bootkube.done to be written",
+        conditions::BOOTKUBE_DONE.sentence,
         // bootkube has its own deadlines and says more; this one only must not be the first to give up.
         Duration::from_secs(4 * 3600),
         "journalctl -n 50 -u bootkube.service",
@@ -40,7 +40,7 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let replicas = c.config.control_plane_replicas;
     let condition = Condition::new(
-        "the API to be highly available and to take ConfigMap kube-system/bootstrap",
+        conditions::HIGHLY_AVAILABLE.sentence,
         Duration::from_secs(1800),
         format!("kubectl --kubeconfig={} get kubeapiserver cluster -o yaml", c.kubeconfig().display()),
     );

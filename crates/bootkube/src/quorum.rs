@@ -10,7 +10,7 @@
 
 use crate::alone::{self, Order, Verdict};
 use crate::error::cannot;
-use crate::{Context, Error, Result, stages::etcd_bootstrap};
+use crate::{Context, Error, Result, conditions, stages::etcd_bootstrap};
 use kube::Client;
 use seedling_cluster::etcd::Etcd;
 use seedling_cluster::recovery::{Allows, Next, Refusal, Seen, Tail, next, other_voter};
@@ -149,7 +149,7 @@ async fn restore(c: &Context, lost: &str, allows: Allows) -> Result<()> {
     order.leave(&c.path(paths::ETCD_DATA))?;
     etcd_bootstrap::stop().await.map_err(cannot("run", "crictl"))?;
     let condition = Condition::new(
-        "etcd on this node to lead alone",
+        conditions::ETCD_ALONE.sentence,
         Duration::from_secs(120),
         "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     )

@@ -41,7 +41,7 @@ pub(crate) fn resume(before: &[Line], who: &str, stage: &Stage, done_file: bool)
 mod tests {
     use super::*;
 
-    const STAGE: Stage = Stage { name: "b", done: Some("b"), why: "", reads: &[], writes: &[], check: "" };
+    const STAGE: Stage = Stage { name: "b", done: Some("b"), ..Stage::EMPTY };
     const CHECKED_ALWAYS: Stage = Stage { done: None, ..STAGE };
 
     fn lines(text: &str) -> Vec<Line> {

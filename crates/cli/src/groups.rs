@@ -7,6 +7,7 @@ use std::fmt::Write;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Install a cluster", &["init", "explain", "create", "graph", "release", "helper", "wait-for"]),
     ("Try it in a lab on this machine", &["lab", "kubectl", "chaos"]),
+    ("Go through a bring-up step by step", &["stage", "render"]),
     ("Observe a cluster", &["gather", "analyze", "timeline", "csr", "probe"]),
     ("Operate a cluster", &["certs", "etcd", "node"]),
     ("Other", &["completion", "version"]),

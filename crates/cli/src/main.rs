@@ -7,7 +7,8 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     analyze, certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph,
-    helper, init, kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    helper, init, kubectl, lab, node, node_reissue, operator, probe, release, stage, timeline, version,
+    wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ enum Command {
     /// Make the files a cluster is installed from: manifests, Ignition configs, kubeconfig
     #[command(subcommand)]
     Create(create::CreateCommand),
-    /// Describe a field of install-config.yaml: type, default, allowed values
+    /// Explain a stage, component, certificate, port, file, condition, command or field of the install-config
     Explain(explain::ExplainArgs),
     /// Write an install-config.yaml to start from, with a comment on every field
     Init(init::InitArgs),
@@ -71,6 +72,11 @@ enum Command {
     /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
+    /// List bootkube's stages, or check one on the bootstrap node and show the evidence
+    #[command(subcommand)]
+    Stage(stage::StageCommand),
+    /// Make the files of one stage of bootkube, from an asset directory or a copy of /opt/openshift
+    Render(stage::RenderArgs),
     /// Run the release's kubectl with a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),
     /// Run the servers machines boot from: DHCP, DNS, HTTP, registry, load balancer
@@ -115,7 +121,7 @@ fn main() -> ExitCode {
                 completion::run(&args, &mut Cli::command());
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Explain(args) => done(explain::run(&args)),
+            Command::Explain(args) => explain::run(&args),
             Command::Init(args) => done(init::run(&args)),
             Command::Certs(command) => certs::run(command).await,
             Command::Etcd(command) => done(etcd::run(command).await),
@@ -131,6 +137,8 @@ fn main() -> ExitCode {
             Command::Timeline(args) => done(timeline::run(args)),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
+            Command::Stage(command) => stage::run(command).await,
+            Command::Render(args) => done(stage::render_stage(&args).await),
             Command::Kubectl(args) => kubectl::run(args),
             Command::Helper(command) => done(helper::run(command).await),
             Command::Version(args) => done(version::run(args)),

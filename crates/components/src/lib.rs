@@ -4,6 +4,7 @@
 //! installer pods write on the masters.
 
 mod cluster_config;
+pub mod describe;
 pub mod dns;
 pub mod etcd;
 pub mod kube_apiserver;

@@ -5,6 +5,7 @@
 //!
 //! Every server comes in two halves: a pure decision (what is the answer to this message?) and a loop that reads and sends.
 
+pub mod describe;
 pub mod dhcp;
 pub mod dns;
 pub mod doors;

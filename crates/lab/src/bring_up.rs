@@ -50,26 +50,20 @@ impl<'a> BringUp<'a> {
     /// Until the cluster is installed. The bootstrap machine is switched off on the way.
     pub async fn grow(&mut self) -> Result<(), LabError> {
         let masters = self.lab.record.spec.inventory.masters().len();
-        self.wait(Milestone::ApiUp, "the API to answer", "the API answers").await?;
-        self.wait(Milestone::MastersJoined(masters), "all masters to join", "the masters have joined")
-            .await?;
+        self.wait(Milestone::ApiUp, "the API answers").await?;
+        self.wait(Milestone::MastersJoined(masters), "the masters have joined").await?;
         self.tell_first_boots();
-        self.wait(Milestone::EtcdOnMasters, "all masters to carry etcd", "etcd runs on the masters").await?;
-        self.wait(Milestone::BootstrapComplete, "bootstrapping to complete", "bootstrapping").await?;
-        let removed = "the bootstrap etcd member to be removed";
-        self.wait(Milestone::BootstrapMemberRemoved, removed, "etcd has left the bootstrap node").await?;
+        self.wait(Milestone::EtcdOnMasters, "etcd runs on the masters").await?;
+        self.wait(Milestone::BootstrapComplete, "bootstrapping").await?;
+        self.wait(Milestone::BootstrapMemberRemoved, "etcd has left the bootstrap node").await?;
         if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
             self.lab.machine(&bootstrap.name)?.cut_off().await?;
             self.reached("bootstrap node switched off", "bootstrap node switched off")?;
         }
-        let finished = "all operators to have finished";
-        self.wait(Milestone::Initialized, finished, "all operators have finished").await?;
+        self.wait(Milestone::Initialized, "all operators have finished").await?;
         match self.lab.record.spec.inventory.role(Role::Worker).count() {
             0 => Ok(()),
-            workers => {
-                let ready = Milestone::WorkersReady(workers);
-                self.wait(ready, "all workers to be Ready", "the workers have joined").await
-            }
+            workers => self.wait(Milestone::WorkersReady(workers), "the workers have joined").await,
         }
     }
 
@@ -85,7 +79,8 @@ impl<'a> BringUp<'a> {
     }
 
     /// `says` is for people, when it is reached.
-    async fn wait(&mut self, milestone: Milestone, what: &str, says: &str) -> Result<(), LabError> {
+    async fn wait(&mut self, milestone: Milestone, says: &str) -> Result<(), LabError> {
+        let what = milestone.awaited().sentence;
         // The milestones tell; what the machines are at in between is in `lab status` and `lab journal`.
         let hint = format!("seedling lab journal --name {}", self.lab.record.spec.name);
         let condition = Condition::new(what, NO_PROGRESS, hint).quiet();

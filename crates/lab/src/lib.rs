@@ -21,6 +21,7 @@ mod processes;
 mod seed;
 mod spec;
 mod status;
+mod step;
 mod store;
 mod sysctls;
 mod up;
@@ -33,6 +34,7 @@ pub use helper::reload_config;
 pub use seed::seed;
 pub use spec::{HELPER, LabSpec, check_name, default_inventory, new_machine, with_workers};
 pub use status::{NodeStatus, Open, Status, open, read_events, status};
+pub use step::Pace;
 pub use store::{Lab, Labs, Record};
 pub use up::{Options, up};
 

@@ -1,5 +1,6 @@
 //! `up`: from nothing, or from what is left, to machines that are switched on.
 
+use crate::step::{self, Pace};
 use crate::store::{Lab, Labs, Record};
 use crate::{LabError, LabSpec, all, at, chaos, helper, preflight, sysctls};
 use futures::future::join_all;
@@ -13,11 +14,13 @@ pub struct Options {
     pub helper_program: PathBuf,
     /// Otherwise everything is made, and the machines stay off.
     pub switch_on: bool,
+    /// How bootkube works on the bootstrap machine.
+    pub pace: Pace,
 }
 
 impl Options {
     pub fn this_program() -> std::io::Result<Self> {
-        Ok(Self { helper_program: std::env::current_exe()?, switch_on: true })
+        Ok(Self { helper_program: std::env::current_exe()?, switch_on: true, pace: Pace::Free })
     }
 }
 
@@ -49,6 +52,7 @@ pub async fn up(
     lab.record.api = Some(api?);
     lab.save()?;
     progress("helper listens");
+    step::set(&lab, &options.pace).await?;
     if !options.switch_on {
         return Ok(lab);
     }

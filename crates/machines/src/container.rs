@@ -280,6 +280,11 @@ impl Machine {
         self.dir.join("upper").join(path.trim_start_matches('/'))
     }
 
+    /// Where a file lies that is on the disk from the first boot on.
+    pub fn at_first_boot(&self, path: &str) -> PathBuf {
+        self.dir.join("first-boot").join(path.trim_start_matches('/'))
+    }
+
     pub fn first_boot_done(&self) -> bool {
         self.on_disk(IGNITION_STAMP).exists()
     }
@@ -295,7 +300,7 @@ impl Machine {
             remove_tree(&path)?;
             at(&path, fs::create_dir_all(&path))?;
         }
-        Ok(())
+        copy_tree(&self.at_first_boot("/"), &self.on_disk("/"))
     }
 
     fn write_bundle(&self) -> Result<()> {
@@ -345,6 +350,23 @@ impl Machine {
         let root = self.runc_root.display().to_string();
         run("runc", ["--root", &root].iter().chain(args)).await
     }
+}
+
+/// Nothing, where there is nothing to copy.
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    if !from.exists() {
+        return Ok(());
+    }
+    at(to, fs::create_dir_all(to))?;
+    for entry in at(from, fs::read_dir(from))? {
+        let entry = at(from, entry)?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match at(&from, entry.file_type())?.is_dir() {
+            true => copy_tree(&from, &to)?,
+            false => at(&to, fs::copy(&from, &to)).map(drop)?,
+        }
+    }
+    Ok(())
 }
 
 /// What runc complains about is on the console, the machine's last words with it.

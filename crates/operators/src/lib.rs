@@ -5,6 +5,7 @@
 
 pub mod cluster_version;
 pub mod daemon_set;
+pub mod describe;
 mod error;
 pub mod etcd;
 pub mod kube_apiserver;

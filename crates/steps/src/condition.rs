@@ -1,5 +1,6 @@
 //! Every wait has a name, and gives up only when nothing moves.
 
+use seedling_types::description::{Description, Kind, Text};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
@@ -92,6 +93,24 @@ impl Condition {
 
     pub fn on(self, node: impl Into<String>) -> Self {
         Self { node: Some(node.into()), ..self }
+    }
+}
+
+/// A condition in words, where it is written down: its name for people who ask, and what is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited {
+    pub name: &'static str,
+    /// Behind "waiting for"; what depends on the wait is in capitals.
+    pub sentence: &'static str,
+    pub text: Text,
+}
+
+impl Awaited {
+    pub fn describe(&self) -> Description {
+        let described = Description::new(Kind::Condition, self.name, &self.text);
+        described
+            .also(self.sentence)
+            .fact("in logs", format!("waiting for {}: what is seen instead", self.sentence))
     }
 }
 

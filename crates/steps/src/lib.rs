@@ -13,11 +13,12 @@ mod stage;
 pub use aside::move_aside;
 pub use atomic::{if_there, sweep, sync_directory, write_atomic, write_atomic_if_changed};
 pub use condition::{
-    Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
+    Awaited, Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
 };
 pub use journal::Journal;
 pub use record::{Entry, Phase, Recorder, Result as StageResult, record, stage_seconds};
-pub use stage::{Stage, matches_pattern};
+pub use seedling_types::paths::matches_pattern;
+pub use stage::Stage;
 
 /// `?` turns each of these errors into its variant. Without thiserror's `#[from]`, which would also make it the source: the text of these
 /// variants has all causes already, and whoever prints sources would print them twice.

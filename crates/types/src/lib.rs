@@ -1,10 +1,12 @@
-//! The vocabulary of Seedling: names, roles, ports, paths, the inventory, the release, the helper's config, and the grammar of templates.
+//! The vocabulary of Seedling: names, roles, ports, paths, the inventory, the release, the helper's config, the grammar
+//! of templates, and the form in which things are described.
 //!
 //! Everything here is data that more than one station of the path must agree on. No I/O beyond parsing.
 
 pub mod admission;
 pub mod api;
 pub mod csr;
+pub mod description;
 pub mod door;
 pub mod helper;
 pub mod hosts_file;

@@ -9,10 +9,16 @@ use serde_json::{Value, json};
 pub(crate) const STAGE: Stage = Stage {
     name: "api-bootstrap",
     done: Some("api-bootstrap"),
+    what: "Takes the release's CustomResourceDefinitions into manifests/ and writes the feature gate's status.",
     why: "operators keep their settings in kinds of their own, which must exist before their objects",
     reads: &["release-manifests/*.crd.yaml", "manifests/99_feature-gate.yaml", "release.json"],
     writes: &["manifests/*.crd.yaml", "manifests/99_feature-gate.yaml (status)"],
     check: "the release's CustomResourceDefinitions are in manifests/, and the feature gate has a status for the release",
+    fails: &[
+        "`the release image was not unpacked`: release-image.service has not ended; journalctl -u release-image.service",
+    ],
+    upstream: "podman run … cluster-config-api render --asset-output-dir /assets/api-bootstrap, then cp api-bootstrap/manifests/* manifests/",
+    see: &["component.release-image", "seed.003.2", "component.cluster-version-operator"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

@@ -4,7 +4,7 @@ mod teardown;
 
 use super::{mco_bootstrap, names};
 use crate::error::{cannot, ensure};
-use crate::{Context, Outcome, Result, apply, leader, quorum};
+use crate::{Context, Outcome, Result, apply, conditions, leader, quorum};
 use kube::Client;
 use seedling_api::{
     Conditions, KubeApiServer, KubeControllerManager, KubeScheduler, Meta, Node, ObjectReference, Pod,
@@ -23,6 +23,7 @@ use std::time::Duration;
 pub(crate) const STAGE: Stage = Stage {
     name: "cb-bootstrap",
     done: Some("cb-bootstrap"),
+    what: "Starts the temporary control plane, creates every manifest, waits for the masters' own control plane, hands over and removes the temporary one.",
     why: "the temporary control plane lives exactly until the masters' own carries the cluster",
     reads: &["bootstrap-manifests/*", "manifests/*", "tls/*", "auth/kubeconfig-loopback"],
     writes: &[
@@ -31,6 +32,19 @@ pub(crate) const STAGE: Stage = Stage {
         "events bootstrap-success, bootstrap-finished",
     ],
     check: "the hand-over is recorded, and nothing of the temporary control plane is left: no static pod, no key",
+    fails: &[
+        "the API does not answer: crictl logs of kube-apiserver on this node",
+        "waits for the masters' own control plane: `seedling csr` (certificates), `kubectl get clusteroperators`, then the pods of the one that is not there",
+    ],
+    upstream: "podman run … cluster-bootstrap start --tear-down-early=false --asset-dir=/assets --required-pods=openshift-kube-apiserver/kube-apiserver,…",
+    see: &[
+        "component.kube-apiserver",
+        "component.kubelet",
+        "condition.api-answers",
+        "condition.manifests-created",
+        "condition.masters-control-plane",
+        "seed.003.13",
+    ],
 };
 
 const POLL: Duration = Duration::from_millis(250);
@@ -122,7 +136,7 @@ async fn wait_for_api(c: &Context) -> Result<()> {
     let http = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).build()?;
     let url = format!("https://localhost:{}/readyz", ports::API);
     let condition = Condition::new(
-        "the API on localhost:6443 to answer",
+        conditions::API_ANSWERS.sentence,
         NO_PROGRESS,
         "crictl logs --tail 20 $(crictl ps -a -q --name '^kube-apiserver$' | head -n 1)",
     )
@@ -145,7 +159,7 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
     println!("Waiting for bootstrap to complete...");
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     let condition = Condition::new(
-        "the masters' own control plane",
+        conditions::MASTERS.sentence,
         NO_PROGRESS,
         format!("kubectl --kubeconfig={} get clusteroperators,nodes,csr", c.kubeconfig().display()),
     );

@@ -12,6 +12,7 @@ use time::{Duration, OffsetDateTime};
 pub(crate) const STAGE: Stage = Stage {
     name: "config-bootstrap",
     done: Some("config-bootstrap"),
+    what: "Makes the signer of kubelets' certificates, the bundles that trust it, and the cluster's configuration objects.",
     why: "kubelets' certificates live no longer than their signer, so the signer must outlive the first day",
     reads: &["hosts.yaml", "release.json", "tls/*-ca-bundle.crt", "tls/kube-apiserver-to-kubelet-signer.*"],
     writes: &[
@@ -23,6 +24,11 @@ pub(crate) const STAGE: Stage = Stage {
         "manifests/00_config-namespace-*",
     ],
     check: "its files are written, tls/csr-signer.crt is valid for four more years and is in both bundles",
+    fails: &[
+        "an unreadable tls/csr-signer.key is not replaced: put back what was there, or kubelets would trust nobody",
+    ],
+    upstream: "podman run … cluster-config-operator render --config-output-file=/assets/config-bootstrap/config --asset-input-dir=/assets/tls --asset-output-dir=/assets/config-bootstrap",
+    see: &["cert.csr-signer", "cert.client-ca-bundle", "component.kubelet", "seed.003.5"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

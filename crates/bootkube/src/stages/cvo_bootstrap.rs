@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 pub(crate) const STAGE: Stage = Stage {
     name: "cvo-bootstrap",
     done: Some("cvo-bootstrap"),
+    what: "Renders the version operator: its namespace and objects, and the static pod that runs it on this node.",
     why: "the version operator works the whole payload, so it must run before there is a master to run it",
     reads: &[
         "release-manifests/0000_00_cluster-version-operator_*",
@@ -25,6 +26,9 @@ pub(crate) const STAGE: Stage = Stage {
         "/etc/kubernetes/kubeconfig",
     ],
     check: "its files are written, and the pod's manifest names the release image",
+    fails: &["`names another image`: the release in the registry is not the one the assets were made for"],
+    upstream: "podman run … $RELEASE_IMAGE render --output-dir=/assets/cvo-bootstrap --release-image=$RELEASE_IMAGE",
+    see: &["component.cluster-version-operator", "seed.003.6", "stage.cvo-overrides"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

@@ -1,7 +1,7 @@
 //! Stage 18: the version operator may manage again what the installer had reserved while it created it.
 
 use crate::error::{ensure, in_file};
-use crate::{Context, Error, Outcome, Result};
+use crate::{Context, Error, Outcome, Result, conditions};
 use kube::api::{Api, Patch, PatchParams};
 use seedling_api::ClusterVersion;
 use seedling_steps::{Condition, Stage, wait_for};
@@ -12,10 +12,16 @@ use std::time::Duration;
 pub(crate) const STAGE: Stage = Stage {
     name: "cvo-overrides",
     done: Some("cvo-overrides"),
+    what: "Gives ClusterVersion back the overrides that were set aside while the installer's objects were created.",
     why: "while both create objects, the installer's must win; from now on the version operator looks after them",
     reads: &["original_cvo_overrides.patch", "auth/kubeconfig"],
     writes: &["ClusterVersion version, spec.overrides"],
     check: "ClusterVersion version, asked through the load balancer, has as many overrides as the patch",
+    fails: &[
+        "the API is asked through the load balancer from here on: if it does not answer, look at api-int first",
+    ],
+    upstream: "oc patch clusterversion.config.openshift.io version --type merge --patch-file original_cvo_overrides.patch",
+    see: &["component.cluster-version-operator", "condition.overrides-taken", "seed.003.14"],
 };
 
 fn patch(c: &Context) -> Result<Value> {
@@ -31,7 +37,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Restoring CVO overrides");
     let patch = patch(c)?;
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
-    let condition = condition(c, "ClusterVersion version to take the original overrides");
+    let condition = condition(c, conditions::OVERRIDES_TAKEN.sentence);
     wait_for(&condition, Duration::from_millis(500), async || {
         let api: Api<ClusterVersion> = Api::all(client.clone());
         api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await.into()

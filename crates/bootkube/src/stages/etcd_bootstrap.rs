@@ -17,6 +17,7 @@ use tokio::process::Command;
 pub(crate) const STAGE: Stage = Stage {
     name: "etcd-bootstrap",
     done: Some("etcd-bootstrap"),
+    what: "Makes etcd's certificates for the whole inventory, and writes the static pod of the first member, which the kubelet starts at once.",
     why: "one etcd member is the seed: every other member joins it, so that there is never a second cluster",
     reads: &[
         "hosts.yaml",
@@ -33,6 +34,20 @@ pub(crate) const STAGE: Stage = Stage {
         "manifests/openshift-etcd-*",
     ],
     check: "what the kubelet starts etcd-bootstrap-member from is written, with this cluster's token",
+    fails: &[
+        "the pod does not start: crictl ps -a --name etcd, then journalctl -u kubelet",
+        "hosts.yaml has wrong addresses: members' certificates name those addresses and no others",
+    ],
+    upstream: "podman run … cluster-etcd-operator render --asset-output-dir=/assets/etcd-bootstrap --etcd-ca-cert … , then cp -r etcd-bootstrap/etc-kubernetes/* /etc/kubernetes/",
+    see: &[
+        "component.etcd",
+        "cert.etcd-signer",
+        "cert.etcd-all-certs",
+        "port.2379",
+        "port.2380",
+        "stage.wait-for-etcd",
+        "seed.003.7",
+    ],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

@@ -16,6 +16,7 @@ use time::OffsetDateTime;
 pub(crate) const STAGE: Stage = Stage {
     name: "kube-apiserver-bootstrap",
     done: Some("kube-apiserver-bootstrap"),
+    what: "Renders the temporary API server, its encryption keys, and the signers from which the masters' certificates will be made.",
     why: "masters need an API to join before they can run one",
     reads: &[
         "tls/*-signer.*",
@@ -33,6 +34,15 @@ pub(crate) const STAGE: Stage = Stage {
         "manifests/openshift-kube-apiserver-*",
     ],
     check: "its files are written, the Secrets of six signers among them",
+    fails: &["a key that cannot be read is not made anew: what was encrypted with it must stay readable"],
+    upstream: "podman run … cluster-kube-apiserver-operator render --asset-input-dir=/assets/tls --asset-output-dir=/assets/kube-apiserver-bootstrap --manifest-etcd-server-urls=https://localhost:2379 …",
+    see: &[
+        "component.kube-apiserver",
+        "port.6443",
+        "cert.kube-apiserver-localhost-server",
+        "seed.003.3",
+        "seed.003.8",
+    ],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

@@ -9,6 +9,7 @@ use seedling_types::names::{NS_CONFIG, NS_KCM, NS_KCM_OPERATOR};
 pub(crate) const STAGE: Stage = Stage {
     name: "kube-controller-manager-bootstrap",
     done: Some("kube-controller-manager-bootstrap"),
+    what: "Renders the temporary kube-controller-manager, and hands the signers of kubelets' certificates and tokens to its operator.",
     why: "somebody must sign certificates, make service accounts and turn deployments into pods",
     reads: &[
         "tls/csr-signer.*",
@@ -24,6 +25,11 @@ pub(crate) const STAGE: Stage = Stage {
         "manifests/openshift-kube-controller-manager-*",
     ],
     check: "the pod's manifest and the signers' Secrets are written",
+    fails: &[
+        "masters' certificate requests stay Approved and without a certificate: this pod does not run; crictl logs of it",
+    ],
+    upstream: "podman run … cluster-kube-controller-manager-operator render --asset-input-dir=/assets/tls --asset-output-dir=/assets/kube-controller-manager-bootstrap …",
+    see: &["component.kube-controller-manager", "cert.csr-signer", "port.10257", "seed.003.9"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

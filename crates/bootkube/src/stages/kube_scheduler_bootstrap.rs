@@ -9,10 +9,14 @@ use seedling_types::names::{NS_SCHEDULER, NS_SCHEDULER_OPERATOR};
 pub(crate) const STAGE: Stage = Stage {
     name: "kube-scheduler-bootstrap",
     done: Some("kube-scheduler-bootstrap"),
+    what: "Renders the temporary kube-scheduler.",
     why: "operators are pods, and pods need a node",
     reads: &["release.json"],
     writes: &["bootstrap-manifests/kube-scheduler-pod.yaml", "manifests/00_openshift-kube-scheduler*"],
     check: "the pod's manifest and the namespaces are written",
+    fails: &["pods stay Pending without an event: no scheduler leads; crictl logs of kube-scheduler"],
+    upstream: "podman run … cluster-kube-scheduler-operator render --asset-input-dir=/assets/tls --asset-output-dir=/assets/kube-scheduler-bootstrap …",
+    see: &["component.kube-scheduler", "port.10259", "seed.003.10"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

@@ -2,7 +2,7 @@
 
 use super::{names, written};
 use crate::error::in_file;
-use crate::{Context, Outcome, Result};
+use crate::{Context, Outcome, Result, conditions};
 use seedling_components::machine_config::{
     AUDIT_DIR, Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
 };
@@ -18,6 +18,7 @@ use std::time::Duration;
 pub(crate) const STAGE: Stage = Stage {
     name: "mco-bootstrap",
     done: Some("mco-bootstrap"),
+    what: "Renders the masters' and workers' configuration, and starts the server that hands it to them.",
     why: "a master knows nothing but this server's address and CA; all it needs comes from here",
     reads: &[
         "tls/root-ca.crt",
@@ -42,6 +43,18 @@ pub(crate) const STAGE: Stage = Stage {
         "manifests/kube-apiserver-serving-ca-configmap.yaml",
     ],
     check: "what the server runs from and hands out is written; it takes a second to start, so cb-bootstrap asks its /healthz",
+    fails: &[
+        "a MachineConfig of yours that cannot be merged: the error names it",
+        "masters stay in their first boot: is 22623 reachable through the load balancer, and does api-int resolve?",
+    ],
+    upstream: "podman run … machine-config-operator bootstrap --root-ca=/assets/tls/root-ca.crt --kube-ca=… --dest-dir=/assets/mco-bootstrap …, then cp mco-bootstrap/bootstrap/machineconfigoperator-bootstrap-pod.yaml /etc/kubernetes/manifests/",
+    see: &[
+        "component.machine-config-server",
+        "port.22623",
+        "file./etc/mcs/bootstrap",
+        "seed.003.12",
+        "condition.machine-config-server-answers",
+    ],
 };
 
 /// Nothing may move for this long: the kubelet starts the server in a second or two.
@@ -127,7 +140,7 @@ pub(crate) async fn answers(c: &Context) -> Result<()> {
         .timeout(Duration::from_secs(2))
         .build()?;
     let condition = Condition::new(
-        "the machine-config server on localhost:22623 to answer",
+        conditions::SERVER_ANSWERS.sentence,
         NO_PROGRESS,
         "crictl logs --tail 20 $(crictl ps -a -q --name '^machine-config-server$' | head -n 1)",
     )

@@ -8,10 +8,16 @@ use seedling_steps::Stage;
 pub(crate) const STAGE: Stage = Stage {
     name: "openshift-manifests",
     done: Some("openshift-manifests"),
+    what: "Copies the installer's second folder, openshift/, into manifests/.",
     why: "everything that is to be created lies in one folder",
     reads: &["openshift/*"],
     writes: &["manifests/*"],
     check: "each file of openshift/ is in manifests/",
+    fails: &[
+        "a manifest of yours that cannot be read: put it right in the asset directory and boot from new Ignition files",
+    ],
+    upstream: "cp openshift/* manifests/",
+    see: &["seed.003.1", "file./opt/openshift"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {

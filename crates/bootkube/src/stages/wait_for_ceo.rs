@@ -1,6 +1,6 @@
 //! Stage 20: this node's etcd member may only go when the masters' members carry the cluster.
 
-use crate::{Context, Outcome, Result};
+use crate::{Context, Outcome, Result, conditions};
 use seedling_api::{Conditions, Etcd};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use std::time::Duration;
@@ -8,10 +8,16 @@ use std::time::Duration;
 pub(crate) const STAGE: Stage = Stage {
     name: "wait-for-ceo",
     done: None,
+    what: "Waits until the etcd operator says that the masters' members carry etcd.",
     why: "taking the first member away too early loses the cluster; single-node installs used to fail on this race",
     reads: &["Etcd cluster, condition EtcdRunningInCluster"],
     writes: &[],
     check: "EtcdRunningInCluster is True",
+    fails: &[
+        "`kubectl get etcd cluster -o yaml` says what it waits for: a member that is not ready, or a master that is missing",
+    ],
+    upstream: "podman run … cluster-etcd-operator wait-for-ceo --kubeconfig /assets/auth/kubeconfig",
+    see: &["component.etcd-operator", "condition.etcd-on-masters", "port.2380", "seed.002.4"],
 };
 
 pub(crate) async fn run(_: &Context) -> Result<Outcome> {
@@ -23,7 +29,7 @@ pub(crate) async fn run(_: &Context) -> Result<Outcome> {
 pub(crate) async fn check(c: &Context) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let condition = Condition::new(
-        "Etcd cluster to report EtcdRunningInCluster",
+        conditions::ETCD_ON_MASTERS.sentence,
         Duration::from_secs(1800),
         format!("kubectl --kubeconfig={} -n openshift-etcd get pods -o wide", c.kubeconfig().display()),
     );

@@ -2,7 +2,7 @@
 
 use super::{etcd_bootstrap, parsed};
 use crate::error::ensure;
-use crate::{Context, Outcome, Result, quorum};
+use crate::{Context, Outcome, Result, conditions, quorum};
 use seedling_cluster::ClusterError;
 use seedling_cluster::etcd::{Etcd, EtcdTls};
 use seedling_components::etcd::BOOTSTRAP_RESOURCES;
@@ -19,17 +19,24 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) const STAGE: Stage = Stage {
     name: "wait-for-etcd",
     done: None,
+    what: "Waits until the first etcd member leads, and writes down which cluster it founded.",
     why: "an API server that finds no etcd gives up after 20 s and is started again ever more slowly",
     reads: &["tls/etcd-client.*"],
     writes: &["the journal: which etcd cluster was founded", "/var/lib/etcd/cluster.json"],
     check: "etcd on localhost:2379 has had a leader: its cluster is recorded, and its config founds no other",
+    fails: &[
+        "no leader: crictl logs of etcd; a disk that is too slow, or a certificate that does not fit the address",
+        "`its data in /var/lib/etcd is gone`: it is refused to found a second cluster",
+    ],
+    upstream: "until podman run … etcdctl --endpoints=https://localhost:2379 endpoint health; do sleep 5; done",
+    see: &["component.etcd", "port.2379", "condition.etcd-has-leader", "file./var/lib/etcd", "seed.001.4"],
 };
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Waiting for etcd cluster...");
     let tls = c.etcd_tls()?;
     let condition = Condition::new(
-        "etcd on localhost:2379 to have a leader",
+        conditions::ETCD_HAS_LEADER.sentence,
         Duration::from_secs(600),
         "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     )

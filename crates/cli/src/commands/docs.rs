@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use clap::{Args, Command, CommandFactory};
 use seedling_observe::figures::{quote, summary_of};
+use seedling_types::description::Kind;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -36,9 +37,44 @@ fn quoting(book: &Path, name: &str) -> Result<String> {
     quote(&text, |report| summary_of(&book.join("reports"), report)).with_context(|| name.to_string())
 }
 
-fn pages() -> [(&'static str, String); 5] {
+fn pages() -> [(&'static str, String); 9] {
+    let says = "What `seedling explain` says of";
     [
         ("causes.md", format!("# Causes, by what you see\n\n{NOTE}{}", seedling_diagnose::rules::page())),
+        (
+            "components.md",
+            described(
+                "Components",
+                &format!("{says} programs, operators, services on nodes and the helper's servers."),
+                &[Kind::Component],
+            ),
+        ),
+        (
+            "ports-and-files.md",
+            described(
+                "Ports and files",
+                &format!("{says} ports and of paths on nodes."),
+                &[Kind::Port, Kind::File],
+            ),
+        ),
+        (
+            "conditions.md",
+            described(
+                "Conditions",
+                &format!("What is waited for, by name: {} each.", says.to_lowercase()),
+                &[Kind::Condition],
+            ),
+        ),
+        (
+            "seeds.md",
+            described(
+                "The seeds' steps, and where they are here",
+                "Seedling follows four texts: 000 *Bootstrap and Bootkube* (its timeline), 001 *Bootstrap* (the steps on the bootstrap node; it \
+                 has no 10), 002 *The Bootstrap Process* (what bootkube.service does) and 003 *Dissecting bootkube.sh* (its fifteen stages). \
+                 `seedling explain seed.003.7` is the seventh stage of 003; `stage.7` is the seventh of [our plan](stages.md).",
+                &[Kind::Seed],
+            ),
+        ),
         ("commands.md", commands()),
         ("install-config.md", install_config()),
         ("stages.md", stages()),
@@ -89,25 +125,21 @@ fn install_config() -> String {
 }
 
 fn stages() -> String {
-    let mut text = format!(
-        "# Stages of bootkube\n\n{NOTE}\nThey run on the bootstrap node in this order. Each stage is recorded in the node's journal \
-         and, from there, in `/var/log/openshift/bootkube.json`. A stage with a done file is skipped when bootkube is restarted; \
-         remove the file to run the stage again.\n"
-    );
-    for (number, step) in seedling_bootkube::PLAN.iter().enumerate() {
-        let s = &step.stage;
-        let list = |items: &[&str]| if items.is_empty() { "nothing".into() } else { items.join(", ") };
-        let done = s.done.map(|d| format!("`{d}.done`")).unwrap_or("none: checked again on every run".into());
-        let _ = write!(
-            text,
-            "\n## {}. {}\n\n- why: {}\n- reads: {}\n- writes: {}\n- worked when: {}\n- done file: {done}\n",
-            number + 1,
-            s.name,
-            s.why,
-            list(s.reads),
-            list(s.writes),
-            s.check
-        );
+    let intro = "They run on the bootstrap node in this order. Each stage is recorded in the node's journal and, from there, in \
+        `/var/log/openshift/bootkube.json`. A stage with a done file is skipped when bootkube is restarted. On the node, `seedling stage list` \
+        shows where bootkube is and `seedling stage verify NAME` evaluates a check; `lab up --step` goes through them one by one. \
+        Paths without a slash in front are below `/opt/openshift`.";
+    described("Stages of bootkube", intro, &[Kind::Stage])
+}
+
+/// What `explain` says of everything of these kinds.
+fn described(title: &str, intro: &str, kinds: &[Kind]) -> String {
+    let mut text = format!("# {title}\n\n{NOTE}\n{intro}\n");
+    let catalog = super::explain::catalog();
+    for thing in kinds.iter().flat_map(|kind| catalog.of(*kind)) {
+        let number =
+            if thing.kind == Kind::Stage { format!("{}. ", thing.also.join("")) } else { String::new() };
+        let _ = write!(text, "\n## {number}{}\n\n{}", thing.name, thing.markdown());
     }
     text
 }

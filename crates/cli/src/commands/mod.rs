@@ -31,6 +31,8 @@ pub(crate) mod operator;
 mod power;
 pub(crate) mod probe;
 pub(crate) mod release;
+pub(crate) mod stage;
+pub(crate) mod step;
 pub(crate) mod timeline;
 pub(crate) mod up;
 pub(crate) mod version;

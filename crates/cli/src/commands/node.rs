@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use seedling_bootkube::{Extent, run_extent};
 use seedling_node::{approve_csr, etcd, first_boot, installer, kubelet_join, recover};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,17 @@ pub(crate) enum NodeCommand {
         /// Instead of running stages, let etcd continue alone although it drops entries of its log, with the numbers bootkube printed
         #[arg(long, value_name = "COMMIT-LAST")]
         accept_loss: Option<String>,
+        /// Ask before each stage, with what it does and why, and show what came of it; drives bootkube.service if that runs
+        #[arg(long, conflicts_with = "accept_loss")]
+        step: bool,
+        /// Run only this stage, whether it was done or not; bootkube.service must be stopped
+        #[arg(long, value_name = "STAGE", value_parser = super::stage::stages(), conflicts_with_all = ["accept_loss", "step"])]
+        only: Option<String>,
+        /// Run the stages up to this one and end; bootkube.service must be stopped
+        #[arg(long, value_name = "STAGE", value_parser = super::stage::stages(), conflicts_with_all = ["accept_loss", "step", "only"])]
+        until: Option<String>,
+        #[command(flatten)]
+        node: super::stage::NodeRoot,
     },
     /// Bootstrap node: fetch the release's manifests
     #[command(hide = true)]
@@ -125,12 +137,15 @@ pub(crate) async fn run(command: NodeCommand) -> Result<()> {
     let minutes = std::env::var(seedling_steps::NO_PROGRESS_VARIABLE).ok().and_then(|m| m.parse().ok());
     minutes.into_iter().for_each(seedling_steps::configure_no_progress);
     match command {
-        NodeCommand::Bootkube { accept_loss: None } => {
-            Ok(seedling_bootkube::run_stages(Path::new(ROOT)).await?)
+        NodeCommand::Bootkube { accept_loss: Some(shown), node, .. } => {
+            Ok(seedling_bootkube::accept_loss(&node.root, &shown)?)
         }
-        NodeCommand::Bootkube { accept_loss: Some(shown) } => {
-            Ok(seedling_bootkube::accept_loss(Path::new(ROOT), &shown)?)
-        }
+        NodeCommand::Bootkube { step: true, node, .. } => super::step::bootkube(&node.root).await,
+        NodeCommand::Bootkube { only, until, node, .. } => match (&only, &until) {
+            (None, None) => Ok(seedling_bootkube::run_stages(&node.root).await?),
+            (Some(stage), _) => Ok(run_extent(&node.root, Extent::Only(stage)).await?),
+            (_, Some(stage)) => Ok(run_extent(&node.root, Extent::Until(stage)).await?),
+        },
         NodeCommand::ReleaseImage => Ok(seedling_bootkube::fetch_release_manifests(Path::new(ROOT)).await?),
         NodeCommand::ReportProgress => Ok(seedling_bootkube::report_progress(Path::new(ROOT)).await?),
         NodeCommand::ApproveCsr => Ok(approve_csr::approve_until_bootstrapped().await?),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::{RATE, beside, write_report};
-use seedling_lab::{BringUp, Lab, LabSpec, Labs, default_inventory, with_workers};
+use seedling_lab::{BringUp, Lab, LabSpec, Labs, Pace, default_inventory, with_workers};
 use seedling_steps::write_atomic;
 use seedling_types::inventory::MOST_MASTERS;
 use seedling_types::template::{render, table};
@@ -83,6 +83,12 @@ pub(crate) struct UpArgs {
         conflicts_with = "assets"
     )]
     made_hours_ago: i64,
+    /// Go through bootkube stage by stage: see what each does and why, let it run, and see what came of it
+    #[arg(long)]
+    step: bool,
+    /// Stop bootkube after this stage; machines stay on, and `lab up` goes on later
+    #[arg(long, value_name = "STAGE", value_parser = super::stage::stages(), conflicts_with_all = ["step", "probe"])]
+    until: Option<String>,
     /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
     #[arg(long)]
     probe: bool,
@@ -91,6 +97,9 @@ pub(crate) struct UpArgs {
 pub(crate) async fn run(args: UpArgs) -> Result<()> {
     // The name becomes part of paths: nothing is touched before it is a name.
     seedling_lab::check_name(&args.lab.name)?;
+    if args.step {
+        super::step::ensure_somebody_to_ask()?;
+    }
     args.no_progress.configure();
     let labs = Labs::from_env();
     let release = ensure_release(args.release.clone()).await?;
@@ -106,6 +115,12 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
     let lab = up_machines(&args, domain.clone(), inventory, assets, release, seed_store).await?;
     let kubeconfig = write_kubeconfig(&lab, &domain)?;
     if args.prepare {
+        return Ok(());
+    }
+    if let Some(stage) = &args.until {
+        return super::step::until(&lab, stage).await;
+    }
+    if args.step && !super::step::lab(&lab).await? {
         return Ok(());
     }
     let client = seedling_cluster::connect(Some(&kubeconfig)).await?;
@@ -183,8 +198,13 @@ async fn up_machines(
     spec.api_port = args.api_port;
     (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
     (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
+    let pace = match (&args.until, args.step) {
+        (Some(stage), _) => Pace::Only(seedling_bootkube::step::through(stage)),
+        (None, true) => Pace::Ask,
+        (None, false) => Pace::Free,
+    };
     let options =
-        seedling_lab::Options { switch_on: !args.prepare, ..seedling_lab::Options::this_program()? };
+        seedling_lab::Options { switch_on: !args.prepare, pace, ..seedling_lab::Options::this_program()? };
     Ok(seedling_lab::up(&Labs::from_env(), spec, &options, &say).await?)
 }
 

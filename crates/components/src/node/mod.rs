@@ -186,6 +186,13 @@ mod tests {
             if config != bootstrap(&p).unwrap() {
                 names.push("kubelet-recover.service"); // the bootstrap node's kubelet has no certificate
             }
+            for name in &names {
+                let name = name.trim_start_matches("seedling-").trim_end_matches(".service");
+                assert!(
+                    crate::describe::COMPONENTS.iter().any(|c| c.name == name),
+                    "{name} is not described"
+                );
+            }
             assert_eq!(units, names.into_iter().map(|name| (name, Some(true))).collect::<Vec<_>>());
         }
     }

@@ -2,12 +2,14 @@
 //! nothing moves. Upstream's fixed limits are printed as they are, and mean: without progress.
 
 mod bootstrap;
+mod describe;
 mod install;
 mod milestone;
 mod operators;
 mod text;
 
 pub use bootstrap::bootstrap_complete;
+pub use describe::CONDITIONS;
 pub use install::{InstallParams, install_complete};
 pub use milestone::{Milestone, News};
 

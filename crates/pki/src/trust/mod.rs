@@ -6,6 +6,7 @@
 
 #[rustfmt::skip] // A row is a line.
 pub mod bootkube;
+mod describe;
 #[rustfmt::skip]
 pub mod installer;
 mod make;
@@ -17,6 +18,7 @@ pub use bootkube::{
     CLIENT_CA, CSR_CA, CSR_SIGNER, ETCD_CA, ETCD_CLIENT, ETCD_MEMBERS, ETCD_SIGNER, KUBELET_SERVING_CA,
     TO_KUBELET_SIGNER,
 };
+pub use describe::describe;
 pub use installer::{AGGREGATOR_SIGNER, CONTROL_PLANE_SIGNER, SERVER_CA};
 pub use make::Cluster;
 pub use operators::{AGGREGATOR_CA, CONTROLLER_MANAGER_CLIENT, INTERNAL_API_SERVING, SCHEDULER_CLIENT};

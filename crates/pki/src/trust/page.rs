@@ -41,6 +41,22 @@ fn row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+const COLUMNS: [&str; 8] = ["file", "subject", "names", "signer", "made by", "kept in", "renewed by", "life"];
+const BUNDLE_COLUMNS: [&str; 5] =
+    ["file", "ConfigMap", "trusted signers", "made by", "copied into revisions of"];
+
+pub(super) fn signer_facts(signer: &Signer, made_by: &str) -> Vec<(&'static str, String)> {
+    COLUMNS.into_iter().zip(signer_cells(signer, made_by)).skip(1).collect()
+}
+
+pub(super) fn leaf_facts(leaf: &Leaf, made_by: &str) -> Vec<(&'static str, String)> {
+    COLUMNS.into_iter().zip(leaf_cells(leaf, made_by)).skip(1).collect()
+}
+
+pub(super) fn bundle_facts(bundle: &Bundle, made_by: &str) -> Vec<(&'static str, String)> {
+    BUNDLE_COLUMNS.into_iter().zip(bundle_cells(bundle, made_by)).collect()
+}
+
 fn signer_cells(signer: &Signer, made_by: &str) -> [String; 8] {
     let time = if signer.start == Start::Dated { "@TIME" } else { "" };
     let ou = signer.ou.map(|ou| format!("OU={ou}, ")).unwrap_or_default();

@@ -12,7 +12,7 @@ use super::{Field, SWITCH_ON};
 use anyhow::{Context, Result, bail};
 use files::{DNS, INIT_CONFIG, SERVICE, Secrets};
 use seedling_cluster::etcd::EtcdTls;
-use seedling_lab::{Lab, LabSpec, Options, default_inventory};
+use seedling_lab::{Lab, LabSpec, Options, Pace, default_inventory};
 use seedling_machines::Machine;
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::{ClusterDomain, Role};
@@ -47,7 +47,7 @@ pub(super) async fn switch_on(field: &Field, name: &str, tuned: bool) -> Result<
 
     let mut spec = LabSpec::new(name, domain, inventory, assets, field.release_dir.clone())?;
     spec.seed_store = Some(field.kubeadm_store.dir().into());
-    let options = Options { helper_program: field.seedling.clone(), switch_on: true };
+    let options = Options { helper_program: field.seedling.clone(), switch_on: true, pace: Pace::Free };
     let clock = OnceLock::new();
     let progress = |said: &str| {
         if said == SWITCH_ON {
