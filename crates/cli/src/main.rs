@@ -7,7 +7,7 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
-    kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    kubectl, lab, node, node_reissue, operator, probe, release, status, timeline, verify, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -62,6 +62,10 @@ enum Command {
     /// Break processes, machines, networks and disks while clusters are installed, and check that nothing is lost
     #[command(subcommand)]
     Chaos(chaos::ChaosCommand),
+    /// Show how far a lab is: machines, stages, etcd's members, operators, what is awaited, the last error
+    Status(status::StatusArgs),
+    /// Check that a cluster works, from outside and on each node, and show the evidence
+    Verify(verify::VerifyArgs),
     /// Show how long each step of a lab's installation took, with the critical path marked
     Timeline(timeline::TimelineArgs),
     /// List certificate signing requests: who asked, whether it was approved, and why; approve them by hand
@@ -125,6 +129,8 @@ fn main() -> ExitCode {
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,
             Command::Chaos(command) => chaos::run(command).await,
+            Command::Status(args) => done(status::run(args).await),
+            Command::Verify(args) => verify::run(args).await,
             Command::Timeline(args) => done(timeline::run(args)),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
