@@ -49,13 +49,17 @@ pub struct Finding {
     pub evidence: String,
     /// The command that shows the same.
     pub by_hand: String,
+    /// What to do here, where that is more than what the check says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_here: Option<String>,
     pub ignored: bool,
 }
 
 impl Finding {
     pub fn new(check: &Check, on: &str, result: Outcome, says: impl Into<String>) -> Self {
-        let (evidence, by_hand) = Default::default();
-        Self { check: *check, on: on.into(), result, says: says.into(), evidence, by_hand, ignored: false }
+        let (evidence, by_hand, next_here) = Default::default();
+        let (on, says) = (on.into(), says.into());
+        Self { check: *check, on, result, says, evidence, by_hand, next_here, ignored: false }
     }
 
     /// Ok if nothing is wrong; else what is.
@@ -68,6 +72,16 @@ impl Finding {
 
     pub fn seen(self, evidence: impl Into<String>, by_hand: impl Into<String>) -> Self {
         Self { evidence: evidence.into(), by_hand: by_hand.into(), ..self }
+    }
+
+    /// What to do about it, if it is not what the check always says.
+    pub fn or_next(self, next: impl FnOnce() -> String) -> Self {
+        let next_here = (self.result != Outcome::Ok).then(next);
+        Self { next_here, ..self }
+    }
+
+    pub fn next(&self) -> &str {
+        self.next_here.as_deref().unwrap_or(self.check.next)
     }
 
     fn is_green(&self) -> bool {
@@ -187,7 +201,7 @@ fn details(finding: &Finding) -> String {
     if !finding.by_hand.is_empty() {
         let _ = writeln!(text, "           by hand: {}", finding.by_hand);
     }
-    let _ = writeln!(text, "           next:    {}", finding.check.next);
+    let _ = writeln!(text, "           next:    {}", finding.next());
     text
 }
 

@@ -4,6 +4,7 @@
 //! evidence, the command that shows the same by hand, and the next step if it failed. Judging is pure; gathering is apart.
 
 mod check;
+pub mod preflight;
 mod shell;
 pub mod verify;
 
@@ -12,5 +13,5 @@ pub use shell::{Shell, Ssh};
 
 /// Every check there is, by the command that makes it.
 pub fn all() -> Vec<(&'static str, &'static [Check])> {
-    vec![("verify", verify::CHECKS)]
+    vec![("preflight", preflight::CHECKS), ("verify", verify::CHECKS)]
 }

@@ -5,7 +5,10 @@ use std::fmt::Write;
 
 /// Every command that is not hidden is in exactly one group; a test holds it.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Install a cluster", &["init", "explain", "create", "graph", "release", "helper", "wait-for"]),
+    (
+        "Install a cluster",
+        &["init", "explain", "preflight", "create", "graph", "release", "helper", "wait-for"],
+    ),
     ("Try it in a lab on this machine", &["lab", "kubectl", "chaos"]),
     ("Observe a cluster", &["status", "verify", "timeline", "csr", "probe"]),
     ("Operate a cluster", &["certs", "etcd", "node"]),

@@ -7,7 +7,8 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
-    kubectl, lab, node, node_reissue, operator, probe, release, status, timeline, verify, version, wait_for,
+    kubectl, lab, node, node_reissue, operator, preflight, probe, release, status, timeline, verify, version,
+    wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 /// Grows a Kubernetes cluster from nothing, the way OpenShift does.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 bad install-config or hosts file, 4 infrastructure, 5 bootstrap failed,
-/// 6 install failed, 7 operators unstable, 8 interrupted.
+/// 6 install failed, 7 operators unstable, 8 interrupted, 9 preflight found problems.
 #[derive(Parser)]
 #[command(name = "seedling", version, propagate_version = true)]
 struct Cli {
@@ -28,6 +29,8 @@ enum Command {
     /// Make the files a cluster is installed from: manifests, Ignition configs, kubeconfig
     #[command(subcommand)]
     Create(create::CreateCommand),
+    /// Check DNS, balancer, addresses, release, certificates and machines before anything boots; exit 9 if something is wrong
+    Preflight(preflight::PreflightArgs),
     /// Describe a field of install-config.yaml: type, default, allowed values
     Explain(explain::ExplainArgs),
     /// Write an install-config.yaml to start from, with a comment on every field
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,
             Command::Chaos(command) => chaos::run(command).await,
+            Command::Preflight(args) => preflight::run(args).await,
             Command::Status(args) => done(status::run(args).await),
             Command::Verify(args) => verify::run(args).await,
             Command::Timeline(args) => done(timeline::run(args)),

@@ -28,6 +28,7 @@ mod node_change;
 pub(crate) mod node_reissue;
 pub(crate) mod operator;
 mod power;
+pub(crate) mod preflight;
 pub(crate) mod probe;
 pub(crate) mod release;
 mod screen;
