@@ -164,7 +164,10 @@ impl Report {
                     finding.on,
                     finding.says
                 );
-                if finding.result != Outcome::Ok {
+                // What could not be asked says why, and nothing else is known of it.
+                let hearsay =
+                    finding.result == Outcome::Unknown && finding.says.contains(finding.evidence.trim());
+                if finding.result != Outcome::Ok && !hearsay {
                     text += &details(finding);
                 }
             }
@@ -190,7 +193,8 @@ const SHOWN: usize = 12;
 
 fn details(finding: &Finding) -> String {
     let mut text = String::new();
-    let mut lines = finding.evidence.trim_end().lines();
+    let evidence = Some(finding.evidence.trim_end()).filter(|evidence| *evidence != finding.says);
+    let mut lines = evidence.unwrap_or_default().lines();
     for line in lines.by_ref().take(SHOWN) {
         let _ = writeln!(text, "           | {line}");
     }
@@ -236,7 +240,6 @@ A
            next:    start A
 B
   unknown  b                 nobody answered
-           next:    look at B
 
 1 ok, 1 failed, 1 unknown
 ";

@@ -192,3 +192,6 @@ pub const CHECKS: &[Check] = &[
     KERNEL,
     HOST_NAME,
 ];
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use seedling_api::operator::StaticPodStatus;
 use seedling_api::{CertificateSigningRequest, ClusterOperator, ClusterVersion, Node};
-use seedling_types::Host;
+use seedling_types::{Host, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -65,6 +65,6 @@ impl NodeFacts {
 
     /// The bootstrap machine has done its work: nothing is expected of it any more.
     pub fn has_left(&self) -> bool {
-        self.said("bootkube").is_ok_and(|said| said.text.contains(".bootkube.done"))
+        self.host.role == Role::Bootstrap && self.said("bootkube").is_ok_and(|said| said.code == 0)
     }
 }

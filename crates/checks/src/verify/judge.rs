@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, NodeFacts, Said};
 use super::{
-    API_READY, BALANCER, CONNECTION, CSRS, ETCD_HEALTH, ETCD_MEMBERS, ETCD_ONE, KUBELET, MANIFESTS,
+    API_READY, BALANCER, CONNECTION, CSRS, ENTERED, ETCD_HEALTH, ETCD_MEMBERS, ETCD_ONE, KUBELET, MANIFESTS,
     MCS_HEALTH, MCS_REFUSES, NODE_READY, OPERATORS, STATIC_PODS, script,
 };
 use crate::{Check, Finding, Outcome, Shell};
@@ -36,7 +36,8 @@ pub fn judge(facts: &Facts, hands: &Hands) -> Vec<Finding> {
     let serving: Vec<_> = at_work.iter().copied().filter(|n| n.host.role != Role::Worker).collect();
     let masters: Vec<_> = serving.iter().copied().filter(|n| n.host.role == Role::Master).collect();
     let joined: Vec<_> = at_work.iter().copied().filter(|n| n.host.role != Role::Bootstrap).collect();
-    let mut all = vec![outside(facts, hands)];
+    let mut all: Vec<_> = facts.nodes.iter().map(|node| entered(node, hands)).collect();
+    all.push(outside(facts, hands));
     all.extend(serving.iter().map(|node| section_is(&API_READY, node, "api", "ok", hands)));
     all.extend(serving.iter().map(|node| section_is(&MCS_HEALTH, node, "mcs", "200", hands)));
     let through = joined.iter().map(|node| {
@@ -79,16 +80,31 @@ fn section(
         Err(why) => unknown(check, on, &why, hand),
         Ok(said) => match well(said) {
             Some(says) => Finding::new(check, on, Outcome::Ok, says).seen(&said.text, hand),
-            None => {
-                let first = said.text.lines().last().unwrap_or("nothing was said").to_string();
-                Finding::new(check, on, Outcome::Failed, first).seen(&said.text, hand)
-            }
+            None => Finding::new(check, on, Outcome::Failed, in_a_line(&said.text)).seen(&said.text, hand),
         },
+    }
+}
+
+/// What matters of an answer that is not the one that was wanted.
+fn in_a_line(text: &str) -> String {
+    let failed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("[-]")).collect();
+    let nobody = |line: &&str| *line != "000";
+    match failed.is_empty() {
+        false => failed.join("; "),
+        true => text.lines().rfind(nobody).unwrap_or("nothing was said").to_string(),
     }
 }
 
 fn section_is(check: &Check, node: &NodeFacts, name: &str, wanted: &str, hands: &Hands) -> Finding {
     section(check, node, name, hands, |said| (said.text == wanted).then(|| wanted.to_string()))
+}
+
+fn entered(node: &NodeFacts, hands: &Hands) -> Finding {
+    let (name, hand) = (&node.host.name, hands.shell.by_hand(&node.host, "true"));
+    match &node.said {
+        Ok(_) => Finding::new(&ENTERED, name, Outcome::Ok, "entered").seen("", hand),
+        Err(why) => Finding::new(&ENTERED, name, Outcome::Failed, why).seen(why, hand),
+    }
 }
 
 fn outside(facts: &Facts, hands: &Hands) -> Finding {
@@ -97,8 +113,7 @@ fn outside(facts: &Facts, hands: &Hands) -> Finding {
     match &facts.api.readyz {
         Ok(text) if text == "ok" => Finding::new(&API_READY, on, Outcome::Ok, "ok").seen(text, hand),
         Ok(text) | Err(text) => {
-            let says = text.lines().last().unwrap_or_default();
-            Finding::new(&API_READY, on, Outcome::Failed, says).seen(text, hand)
+            Finding::new(&API_READY, on, Outcome::Failed, in_a_line(text)).seen(text, hand)
         }
     }
 }
@@ -291,11 +306,15 @@ fn operators(facts: &Facts, hands: &Hands) -> Vec<Finding> {
         .iter()
         .map(|operator| {
             let mut wrong = vec![];
+            if operator.conditions().is_empty() {
+                wrong.push("it has not reported anything yet".to_string());
+            }
             for (kind, wanted) in [("Available", "True"), ("Progressing", "False"), ("Degraded", "False")] {
                 match operator.condition(kind) {
                     Some(condition) if condition.status == wanted => {}
                     Some(c) => wrong.push(format!("{kind} is {}: {}", c.status, c.message)),
-                    None => wrong.push(format!("{kind} was never reported")),
+                    None if wrong.is_empty() => wrong.push(format!("{kind} was never reported")),
+                    None => {}
                 }
             }
             let hand = hands.kubectl(&format!("get clusteroperator {} -o yaml", operator.name()));

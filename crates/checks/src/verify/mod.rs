@@ -23,6 +23,7 @@ const fn check(
     Check { name, subject, what, why, next }
 }
 
+const MACHINES: &str = "Machines";
 const API: &str = "API";
 const MCS: &str = "Machine-config server";
 const PODS: &str = "Static pods";
@@ -31,6 +32,13 @@ const CLUSTER: &str = "Cluster";
 const NODES: &str = "Nodes";
 const CONNECTIONS: &str = "Connections";
 
+pub(crate) const ENTERED: Check = check(
+    MACHINES,
+    "machine-entered",
+    "is each machine on, and can a command be run there?",
+    "what is not asked on the machine itself is only hearsay",
+    "switch it on (seedling lab power NODE on), or see that ssh -o BatchMode=yes core@ADDRESS sudo -n true works",
+);
 pub(crate) const API_READY: Check = check(
     API,
     "api-ready",
@@ -125,6 +133,7 @@ pub(crate) const CONNECTION: Check = check(
 
 /// In the order in which they are shown.
 pub const CHECKS: &[Check] = &[
+    ENTERED,
     API_READY,
     MCS_HEALTH,
     MCS_REFUSES,
@@ -139,3 +148,6 @@ pub const CHECKS: &[Check] = &[
     KUBELET,
     CONNECTION,
 ];
+
+#[cfg(test)]
+mod tests;

@@ -19,17 +19,25 @@ pub(super) const QUESTIONS: &[(&str, &str)] = &[
         "curl -sSk -m 5 -o /dev/null -w '%{http_code}\\n' -H 'Accept: application/vnd.coreos.ignition+json;version=3.2.0' \
          https://$api:22623/config/master",
     ),
-    ("etcd-health", "crictl exec $(crictl ps -q --name '^etcd$' | head -1) etcdctl endpoint health"),
-    ("etcd-status", "crictl exec $(crictl ps -q --name '^etcd$' | head -1) etcdctl endpoint status -w json"),
-    ("etcd-members", "crictl exec $(crictl ps -q --name '^etcd$' | head -1) etcdctl member list -w json"),
+    ("etcd-health", "in_etcd etcdctl endpoint health"),
+    ("etcd-status", "in_etcd etcdctl endpoint status -w json"),
+    ("etcd-members", "in_etcd etcdctl member list -w json"),
 ];
 
 /// Of every node; upstream's path, too.
 const KNOW_API: &str =
     "api=$(. /etc/kubernetes/apiserver-url.env 2>/dev/null; echo $KUBERNETES_SERVICE_HOST)\n";
+const IN_ETCD: &str = r#"in_etcd() {
+  container=$(crictl ps -q --name '^etcd$' | head -1)
+  [ -n "$container" ] || { echo 'no etcd runs here'; return 1; }
+  crictl exec "$container" "$@"
+}
+"#;
+const IN_ETCD_BY_HAND: &str = "crictl exec $(crictl ps -q --name '^etcd$') ";
 const CONNECT: &str = r#"connect() {
   seen=$(timeout 4 bash -c "exec 3<>/dev/tcp/$2/$3" 2>&1); code=$?
-  case $code in 0) seen=open;; 124) seen='no answer within 4 s';; *) seen=${seen##*: };; esac
+  [ -n "$2" ] || code=none
+  case $code in none) seen='this machine has no configuration yet';; 0) seen=open;; 124) seen='no answer within 4 s';; *) seen=${seen##*: };; esac
   echo "$mark connection $1 ${2:-unknown} $3 $seen"
 }
 "#;
@@ -37,7 +45,8 @@ const CONNECT: &str = r#"connect() {
 /// For a person: the command of a section, on a node that reaches the balancer at `api`.
 pub(super) fn command(section: &str, api: &str) -> String {
     let found = QUESTIONS.iter().find(|(name, _)| *name == section);
-    found.map_or_else(String::new, |(_, command)| command.replace("$api", api))
+    let by_hand = |command: &str| command.replace("$api", api).replace("in_etcd ", IN_ETCD_BY_HAND);
+    found.map_or_else(String::new, |(_, command)| by_hand(command))
 }
 
 /// For a person.
@@ -47,8 +56,9 @@ pub(super) fn connect_by_hand(tried: &Tried) -> String {
 
 /// `mark` begins the lines that are ours; nothing else prints it.
 pub(super) fn script(mark: &str, wanted: &[Wanted]) -> String {
-    let mut text =
-        format!("mark={mark}\nexport PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin\n{KNOW_API}{CONNECT}");
+    let mut text = format!(
+        "mark={mark}\nexport PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin\n{KNOW_API}{IN_ETCD}{CONNECT}"
+    );
     for Wanted { to, address, port } in wanted {
         let address = address.as_deref().unwrap_or("$api");
         text += &format!("connect {to} \"{address}\" {port} &\n");

@@ -60,16 +60,19 @@ pub(crate) async fn run(args: VerifyArgs) -> Result<ExitCode> {
 }
 
 async fn lab(lab: &Lab, choice: &Choice) -> Result<(Facts, Report)> {
-    let mut hosts = lab.record.spec.inventory.hosts.clone();
-    if let Some(at) = hosts.iter().position(|host| host.role == Role::Bootstrap)
-        && lab.machine(&hosts[at].name)?.inspect().await?.power == Power::Off
-    {
-        // It has left, or is not there yet.
-        hosts.remove(at);
+    let mut on = InLab { lab, off: vec![] };
+    for machine in lab.machines() {
+        if machine.inspect().await?.power != Power::On {
+            on.off.push(machine.name);
+        }
     }
+    let hosts = &lab.record.spec.inventory.hosts;
+    // A bootstrap machine that is off has left, or is not there yet.
+    let expected = |host: &&Host| host.role != Role::Bootstrap || !on.off.contains(&host.name);
+    let hosts = hosts.iter().filter(expected).cloned().collect();
     let client = seedling_cluster::connect(Some(&lab.kubeconfig())).await?;
     let kubectl = format!("seedling kubectl --lab {}", lab.name());
-    look(Cluster { client, hosts, shell: &InLab(lab) }, &kubectl, choice).await
+    look(Cluster { client, hosts, shell: &on }, &kubectl, choice).await
 }
 
 async fn ssh(args: &VerifyArgs, kubeconfig: &Path, choice: &Choice) -> Result<(Facts, Report)> {
@@ -115,18 +118,27 @@ async fn nodes(client: &kube::Client) -> Result<Vec<Host>> {
 }
 
 /// A lab's machines are entered through their container.
-struct InLab<'a>(&'a Lab);
+struct InLab<'a> {
+    lab: &'a Lab,
+    off: Vec<String>,
+}
 
 impl Shell for InLab<'_> {
     fn bash(&self, host: &Host) -> tokio::process::Command {
-        match self.0.machine(&host.name) {
-            Ok(machine) => machine.exec(&["bash".into(), "-s".into()], false),
-            Err(_) => tokio::process::Command::new("false"),
+        match self.lab.machine(&host.name) {
+            Ok(machine) if !self.off.contains(&host.name) => {
+                machine.exec(&["bash".into(), "-s".into()], false)
+            }
+            _ => {
+                let mut off = tokio::process::Command::new("sh");
+                off.args(["-c", "echo the machine is off >&2"]);
+                off
+            }
         }
     }
 
     fn by_hand(&self, host: &Host, command: &str) -> String {
         let command = format!("'{}'", command.replace('\'', r"'\''"));
-        format!("seedling lab exec --name {} {} -- sh -c {command}", self.0.name(), host.name)
+        format!("seedling lab exec --name {} {} -- sh -c {command}", self.lab.name(), host.name)
     }
 }

@@ -210,3 +210,6 @@ fn operator(operator: &ClusterOperator) -> OperatorView {
     });
     OperatorView { name: operator.name().into(), ok: wrong.is_none(), says: wrong.unwrap_or_default() }
 }
+
+#[cfg(test)]
+mod tests;
