@@ -14,6 +14,7 @@ mod recover;
 mod restore;
 mod seeds;
 mod trust;
+mod verify;
 mod words;
 mod workers;
 
@@ -176,6 +177,7 @@ fn seeded(suite: &mut Suite) {
     nodes::checks(suite, &lab);
     trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);
+    verify::checks(suite, &lab);
     masters::checks(suite, &lab);
     suite.check("lab_up_twice_is_harmless", || {
         let before = lab.status()?["nodes"].clone();

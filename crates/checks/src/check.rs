@@ -151,7 +151,7 @@ impl Report {
         let mut subjects: Vec<_> = self.findings.iter().map(|f| f.check.subject).collect();
         subjects.dedup();
         let width = |of: fn(&Finding) -> usize| self.findings.iter().map(of).max().unwrap_or_default();
-        let (name, on) = (width(|f| f.check.name.len()), width(|f| f.on.chars().count()));
+        let (name, on) = (width(|f| f.check.name.len()), width(|f| f.on.chars().count()).min(WIDEST));
         for subject in subjects {
             let _ = writeln!(text, "{subject}");
             for finding in self.findings.iter().filter(|f| f.check.subject == subject) {
@@ -188,8 +188,10 @@ impl Report {
     }
 }
 
+/// A longer place pushes its own line only.
+const WIDEST: usize = 44;
 /// Lines of evidence that are shown; all of it is in the JSON.
-const SHOWN: usize = 12;
+const SHOWN: usize = 8;
 
 fn details(finding: &Finding) -> String {
     let mut text = String::new();

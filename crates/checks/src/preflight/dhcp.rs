@@ -88,4 +88,12 @@ mod tests {
         assert_eq!(offered(&bytes[..30], 7, from), None);
         assert_eq!(offered(&discovery(7).unwrap(), 7, from), None, "no offer");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_packet_can_come(packet in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600)) {
+            let from = SocketAddr::from((Ipv4Addr::LOCALHOST, 67));
+            proptest::prop_assert_eq!(offered(&packet, 7, from).is_some() && packet.len() < 240, false);
+        }
+    }
 }

@@ -60,8 +60,8 @@ pub struct Resolved {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
     pub at: String,
-    /// The answer's certificate: subject and issuer; none: it accepted, and nobody is behind it yet.
-    pub who: Asked<Option<(String, String)>>,
+    /// The answer's certificate: subject and issuer; none: it accepted, and nobody is behind it yet. Not asked: the name leads nowhere.
+    pub who: Option<Asked<Option<(String, String)>>>,
     /// Who signs our certificates, if that is known.
     pub ours: Option<String>,
 }

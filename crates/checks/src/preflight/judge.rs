@@ -1,6 +1,6 @@
 //! What the facts amount to. Pure.
 
-use super::facts::{Age, Disk, Facts, Machine, PortUse, Query, Resolved, Wanted};
+use super::facts::{Age, Answers, Disk, Facts, Machine, PortUse, Query, Resolved, Wanted};
 use super::{
     ADDRESS_CLASH, BALANCER, CERTIFICATES, CLOCK, CPU, DISK, FOREIGN_DHCP, HOST_NAME, IGNITION, INVENTORY,
     KERNEL, MEMORY, PORTS, PULL,
@@ -20,29 +20,7 @@ const INSTALLATION: i64 = 2 * HOUR;
 
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut all: Vec<_> = facts.names.iter().map(name).collect();
-    all.extend(facts.balancer.iter().map(|answers| {
-        let hand = format!("curl -vk https://{}/", answers.at);
-        let finding = match (&answers.who, &answers.ours) {
-            (Err(why), _) => Finding::new(&BALANCER, &answers.at, Outcome::Failed, why),
-            (Ok(None), _) => {
-                let says = "accepts connections; nobody is behind it yet";
-                Finding::new(&BALANCER, &answers.at, Outcome::Ok, says)
-            }
-            (Ok(Some((subject, issuer))), Some(ours)) if issuer != ours => {
-                let says = format!(
-                    "another cluster answers: {subject}, signed by {issuer}, and ours signs as {ours}"
-                );
-                Finding::new(&BALANCER, &answers.at, Outcome::Failed, says)
-            }
-            (Ok(Some((subject, issuer))), _) => Finding::new(
-                &BALANCER,
-                &answers.at,
-                Outcome::Ok,
-                format!("{subject}, signed by {issuer}, answers"),
-            ),
-        };
-        finding.seen(format!("{:?}", answers.who), hand)
-    }));
+    all.extend(facts.balancer.iter().map(balancer));
     all.extend(facts.ports.iter().map(port));
     all.extend(facts.dhcp.iter().map(|offers| {
         let hand = format!("nmap --script broadcast-dhcp-discover -e {}", offers.interface);
@@ -59,15 +37,22 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
                 Finding::of(&FOREIGN_DHCP, &offers.interface, well, wrong)
             }
         };
-        finding.seen(format!("{:?}", offers.servers), hand)
+        let heard = offers.servers.iter().flatten().map(|server| format!("offer from {server}\n"));
+        finding.seen(heard.collect::<String>(), hand)
     }));
     all.extend(facts.inventory.iter().map(|read| {
-        let (well, wrong) = match read {
-            Ok(machines) => (format!("{machines} machines, each with its own name, MAC and address"), vec![]),
-            Err(errors) => (String::new(), errors.clone()),
+        let finding = match read {
+            Ok(machines) => {
+                let says = format!("{machines} machines, each with its own name, MAC and address");
+                Finding::new(&INVENTORY, "hosts.yaml", Outcome::Ok, says)
+            }
+            Err(errors) => {
+                let says = format!("{} problems", errors.len());
+                Finding::new(&INVENTORY, "hosts.yaml", Outcome::Failed, says)
+            }
         };
-        let evidence = wrong.join("\n");
-        Finding::of(&INVENTORY, "hosts.yaml", well, wrong).seen(evidence, "cat hosts.yaml")
+        let evidence = read.as_ref().err().map(|errors| errors.join("\n")).unwrap_or_default();
+        finding.seen(evidence, "cat hosts.yaml")
     }));
     all.extend(facts.neighbours.iter().map(|n| {
         let on = format!("{} {}", n.name, n.address);
@@ -82,16 +67,17 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
                 Finding::new(&ADDRESS_CLASH, &on, Outcome::Failed, says)
             }
         };
-        finding.seen(format!("{:?}", n.seen), format!("ping -c1 {0}; ip neigh show {0}", n.address))
+        let seen = n.seen.iter().flatten().map(|mac| format!("{} is at {mac}", n.address));
+        finding.seen(seen.collect::<String>(), format!("ping -c1 {0}; ip neigh show {0}", n.address))
     }));
     all.extend(facts.pull.iter().map(|pull| {
         let hand = format!("curl -fsSL {}", pull.from);
         match &pull.pulled {
             Ok((bytes, layers)) => {
                 let says = format!("{bytes} bytes have their digest, {layers} layers are there");
-                Finding::new(&PULL, &pull.image, Outcome::Ok, says).seen(&pull.from, hand)
+                Finding::new(&PULL, short(&pull.image), Outcome::Ok, says).seen(&pull.from, hand)
             }
-            Err(why) => Finding::new(&PULL, &pull.image, Outcome::Failed, why).seen(why, hand),
+            Err(why) => Finding::new(&PULL, short(&pull.image), Outcome::Failed, why).seen(why, hand),
         }
     }));
     all.extend(facts.certificates.iter().map(|(dir, ages)| {
@@ -115,25 +101,32 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
                 }
             },
         };
-        finding.seen(format!("{:?}", spec.version), hand)
+        finding.seen(spec.version.clone().unwrap_or_else(|why| why), hand)
     }));
     all.extend(facts.clock.iter().map(|clock| {
         let hand = format!("date -u; curl -sI {}", clock.url);
         let finding = match clock.ahead {
-            Err(ref why) => Finding::new(&CLOCK, "clock", Outcome::Unknown, why),
+            Err(ref why) => Finding::new(&CLOCK, "", Outcome::Unknown, why),
             Ok(ahead) => {
                 let way = if ahead > 0 { "ahead of" } else { "behind" };
                 let wrong =
                     (ahead.abs() > CLOCKS_DIFFER).then(|| format!("{} s {way} {}", ahead.abs(), clock.url));
                 let well = format!("{} s from {}", ahead.abs(), clock.url);
-                Finding::of(&CLOCK, "clock", well, wrong.into_iter().collect())
+                Finding::of(&CLOCK, "", well, wrong.into_iter().collect())
             }
         };
-        finding.seen(format!("{:?}", clock.ahead), hand)
+        let evidence = finding.says.clone();
+        finding.seen(evidence, hand)
     }));
     all.extend(facts.disk.iter().map(disk));
     all.extend(facts.machine.iter().flat_map(machine));
     all
+}
+
+/// Its name, and the beginning of its digest.
+fn short(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    name.get(..name.find(':').map_or(name.len(), |colon| colon + 9)).unwrap_or(name)
 }
 
 fn name(resolved: &Resolved) -> Finding {
@@ -165,6 +158,23 @@ fn name(resolved: &Resolved) -> Finding {
         }
     };
     Finding::of(check, name, said, wrong.into_iter().collect()).seen(answer.join("\n"), hand)
+}
+
+fn balancer(answers: &Answers) -> Finding {
+    let hand = format!("curl -vk https://{}/", answers.at);
+    let (result, says) = match (&answers.who, &answers.ours) {
+        (None, _) => (Outcome::Unknown, "the name leads nowhere: see dns-api".to_string()),
+        (Some(Err(why)), _) => (Outcome::Failed, why.clone()),
+        (Some(Ok(None)), _) => (Outcome::Ok, "accepts connections; nobody is behind it yet".into()),
+        (Some(Ok(Some((subject, issuer)))), Some(ours)) if issuer != ours => (
+            Outcome::Failed,
+            format!("another cluster answers: {subject}, signed by {issuer}; ours signs as {ours}"),
+        ),
+        (Some(Ok(Some((subject, issuer)))), _) => {
+            (Outcome::Ok, format!("{subject}, signed by {issuer}, answers"))
+        }
+    };
+    Finding::new(&BALANCER, &answers.at, result, says.clone()).seen(says, hand)
 }
 
 fn port(port: &PortUse) -> Finding {
@@ -239,7 +249,10 @@ fn disk(disk: &Disk) -> Finding {
     let (median, p99, worst) = (at(50), at(99), at(100));
     let says = format!("fdatasync: 50% {}, 99% {}, worst {}", millis(median), millis(p99), millis(worst));
     let wrong = if p99 > P99_MICROS { vec![format!("{says}; etcd wants 99% below 10 ms")] } else { vec![] };
-    Finding::of(&DISK, &on, says, wrong).seen(format!("{} writes: {micros:?} µs", micros.len()), hand)
+    let percents =
+        [1, 25, 50, 75, 90, 95, 99, 100].map(|percent| format!("{percent:>3}% {:>7} µs", at(percent)));
+    let evidence = format!("{} writes of 2300 bytes, each waited for\n{}", micros.len(), percents.join("\n"));
+    Finding::of(&DISK, &on, says, wrong).seen(evidence, hand)
 }
 
 fn machine(machine: &Machine) -> Vec<Finding> {
@@ -260,13 +273,13 @@ fn machine(machine: &Machine) -> Vec<Finding> {
         few(
             &MEMORY,
             memory < MEMORY_NEEDED,
-            format!("{} of {} needed", gib(memory), gib(MEMORY_NEEDED)),
+            format!("{}; {} are needed", gib(memory), gib(MEMORY_NEEDED)),
             "free -h",
         ),
         few(
             &CPU,
             processors < PROCESSORS_NEEDED,
-            format!("{processors} of {PROCESSORS_NEEDED} needed"),
+            format!("{processors}; {PROCESSORS_NEEDED} are needed"),
             "nproc",
         ),
         few(&KERNEL, !missing.is_empty(), kernel, "cat /proc/filesystems; lsmod; ls /sys/fs/cgroup"),

@@ -20,13 +20,19 @@ pub fn look() -> Machine {
         host_name: read("/proc/sys/kernel/hostname").trim().to_string(),
         kernel: vec![
             ("overlayfs", read("/proc/filesystems").contains("\toverlay\n")),
-            ("cgroup v2", Path::new("/sys/fs/cgroup/cgroup.controllers").exists()),
+            ("cgroups", cgroups(&read("/sys/fs/cgroup/cgroup.controllers"), &read("/proc/cgroups"))),
             ("br_netfilter", Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()),
             ("nf_conntrack", Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists()),
             ("vxlan", there("vxlan")),
             ("ip_forward", read("/proc/sys/net/ipv4/ip_forward").trim() == "1"),
         ],
     }
+}
+
+/// The controllers that kubelets need, of version 2 or of version 1.
+fn cgroups(v2: &str, v1: &str) -> bool {
+    let of_v1 = |name: &str| v1.lines().any(|l| l.starts_with(&format!("{name}\t")) && l.ends_with("\t1"));
+    ["cpu", "memory", "pids"].iter().all(|name| v2.split_whitespace().any(|c| c == *name) || of_v1(name))
 }
 
 /// Loaded, built in, or able to be loaded.
@@ -78,6 +84,13 @@ mod tests {
         assert_eq!(measure_disk(dir.path(), 7).unwrap().len(), 7);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         assert!(measure_etcd_disk(Path::new("/proc/none")).micros.is_err());
+    }
+
+    #[test]
+    fn both_versions_of_cgroups_will_do() {
+        assert!(cgroups("cpuset cpu io memory pids\n", ""));
+        let v1 = "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t9\t1\nmemory\t2\t9\t1\npids\t3\t9\t";
+        assert!(cgroups("", &format!("{v1}1\n")) && !cgroups("", &format!("{v1}0\n")) && !cgroups("", ""));
     }
 
     #[test]

@@ -19,14 +19,14 @@ const ARP_WITHIN: Duration = Duration::from_millis(1500);
 pub async fn answers(host: &str, address: Option<Ipv4Addr>, port: u16, ours: Option<String>) -> Answers {
     let at = format!("{host}:{port}");
     let Some(address) = address else {
-        return Answers { who: Err(format!("{host} does not resolve")), at, ours };
+        return Answers { who: None, at, ours };
     };
     let who = match timeout(WITHIN, TcpStream::connect((address, port))).await {
         Err(_) => Err(format!("{address} does not answer within {} s", WITHIN.as_secs())),
         Ok(Err(e)) => Err(format!("{address}: {e}")),
         Ok(Ok(_)) => Ok(certificate(host, SocketAddr::from((address, port))).await),
     };
-    Answers { at, who, ours }
+    Answers { at, who: Some(who), ours }
 }
 
 /// Subject and issuer of the certificate; none: nobody speaks TLS there.

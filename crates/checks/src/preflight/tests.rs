@@ -106,7 +106,7 @@ fn who_answers_behind_the_balancer_matters() {
     let answers = |who: Asked<Option<(&str, &str)>>, ours: Option<&str>| Facts {
         balancer: vec![Answers {
             at: "api-int.c:6443".into(),
-            who: who.map(|who| who.map(|(a, b)| (a.to_string(), b.to_string()))),
+            who: Some(who.map(|who| who.map(|(a, b)| (a.to_string(), b.to_string())))),
             ours: ours.map(str::to_string),
         }],
         ..Facts::default()
@@ -120,6 +120,8 @@ fn who_answers_behind_the_balancer_matters() {
         "another cluster answers",
     );
     one(answers(Err("refused".into()), None), "balancer", Failed, "refused");
+    let nowhere = Answers { at: "api-int.c:6443".into(), who: None, ours: None };
+    one(Facts { balancer: vec![nowhere], ..Facts::default() }, "balancer", Unknown, "see dns-api");
 }
 
 #[test]
@@ -159,7 +161,7 @@ fn ports_dhcp_and_addresses() {
     );
 
     let errors = vec!["hosts[1].mac: already used".to_string(), "hosts[2].address: already used".into()];
-    one(Facts { inventory: Some(Err(errors)), ..Facts::default() }, "inventory", Failed, "hosts[2].address");
+    one(Facts { inventory: Some(Err(errors)), ..Facts::default() }, "inventory", Failed, "2 problems");
     one(Facts { inventory: Some(Ok(4)), ..Facts::default() }, "inventory", Good, "4 machines");
 }
 

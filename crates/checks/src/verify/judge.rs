@@ -45,7 +45,7 @@ pub fn judge(facts: &Facts, hands: &Hands) -> Vec<Finding> {
         Finding { on: format!("{} → {BALANCER}", node.host.name), ..finding }
     });
     all.extend(through);
-    all.extend(masters.iter().map(|node| section_is(&MCS_REFUSES, node, "mcs-stranger", "403", hands)));
+    all.extend(masters.iter().map(|node| refuses_strangers(node, hands)));
     all.extend(serving.iter().map(|node| static_pods(facts, node, hands)));
     all.extend(serving.iter().map(|node| {
         section(&ETCD_HEALTH, node, "etcd-health", hands, |said| {
@@ -88,15 +88,29 @@ fn section(
 /// What matters of an answer that is not the one that was wanted.
 fn in_a_line(text: &str) -> String {
     let failed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("[-]")).collect();
-    let nobody = |line: &&str| *line != "000";
+    // curl's code for no answer; what crictl and etcdctl log beside what they say.
+    let noise = |line: &&str| *line == "000" || line.starts_with("time=\"") || line.starts_with("{\"level\"");
     match failed.is_empty() {
         false => failed.join("; "),
-        true => text.lines().rfind(nobody).unwrap_or("nothing was said").to_string(),
+        true => text.lines().rfind(|line| !noise(line)).unwrap_or("nothing was said").to_string(),
     }
 }
 
 fn section_is(check: &Check, node: &NodeFacts, name: &str, wanted: &str, hands: &Hands) -> Finding {
     section(check, node, name, hands, |said| (said.text == wanted).then(|| wanted.to_string()))
+}
+
+/// No answer is no refusal: nothing is known then.
+fn refuses_strangers(node: &NodeFacts, hands: &Hands) -> Finding {
+    let finding = section_is(&MCS_REFUSES, node, "mcs-stranger", "403", hands);
+    match node.said("mcs-stranger") {
+        Ok(said) if said.text.ends_with("000") => {
+            let says = format!("nobody answered: {}", finding.says);
+            let silent = Finding::new(&MCS_REFUSES, &node.host.name, Outcome::Unknown, says.clone());
+            silent.seen(says, finding.by_hand)
+        }
+        _ => finding,
+    }
 }
 
 fn entered(node: &NodeFacts, hands: &Hands) -> Finding {
@@ -127,7 +141,7 @@ fn static_pods(facts: &Facts, node: &NodeFacts, hands: &Hands) -> Finding {
         (Err(why), _) | (_, Err(why)) => return unknown(&STATIC_PODS, on, &why, hand),
     };
     let evidence = format!("{manifests}\n{containers}");
-    let (mut well, mut wrong, mut open) = (vec![], vec![], vec![]);
+    let (mut well, mut wrong, mut open, mut silent) = (vec![], vec![], vec![], "");
     for (pod, operator) in &facts.api.static_pods {
         let on_disk = manifests.lines().find_map(|line| revision(line, pod));
         let running = containers.lines().any(|line| line.contains("Running") && has_word(line, pod));
@@ -148,11 +162,18 @@ fn static_pods(facts: &Facts, node: &NodeFacts, hands: &Hands) -> Finding {
             (Some(disk), Ok(said)) => {
                 wrong.push(format!("{pod} is at revision {disk}, its operator says {said}"))
             }
-            (Some(disk), Err(why)) => open.push(format!("{pod} is at {disk}; its operator: {why}")),
+            (Some(disk), Err(why)) => {
+                open.push(format!("{pod} {disk}"));
+                silent = why;
+            }
         }
     }
     let finding = match (wrong.is_empty(), open.is_empty()) {
-        (true, false) => Finding::new(&STATIC_PODS, on, Outcome::Unknown, open.join("; ")),
+        (true, false) => {
+            let says =
+                format!("{} run; what their operators say could not be asked: {silent}", open.join(", "));
+            return Finding::new(&STATIC_PODS, on, Outcome::Unknown, says.clone()).seen(says, hand);
+        }
         _ => Finding::of(&STATIC_PODS, on, well.join(", "), wrong),
     };
     finding.seen(evidence, hand)
@@ -234,7 +255,9 @@ fn etcd_one(nodes: &[&NodeFacts], hands: &Hands) -> Finding {
     let views: Vec<_> = views.into_iter().collect();
     let finding = match (views.as_slice(), silent.is_empty()) {
         ([], _) => Finding::new(&ETCD_ONE, on, Outcome::Unknown, "no member answered"),
-        ([(_, _, 0)], _) => Finding::new(&ETCD_ONE, on, Outcome::Failed, "no leader"),
+        ([(_, _, 0)], _) => Finding::new(&ETCD_ONE, on, Outcome::Failed, "no leader").or_next(|| {
+            "a majority of the masters must run: switch on those that are off (machine-entered)".into()
+        }),
         ([(cluster, term, leader)], true) => {
             let says = format!("cluster {cluster:x}, term {term}, leader {leader:x}");
             Finding::new(&ETCD_ONE, on, Outcome::Ok, says)

@@ -136,4 +136,14 @@ mod tests {
         let of = |port: u16| tried.iter().find(|t| t.port == port).unwrap().seen.clone();
         assert_eq!((of(port).as_str(), of(free).as_str()), ("open", "Connection refused"));
     }
+
+    proptest::proptest! {
+        /// A node may print what it wants: what is read never panics, and only marked lines count.
+        #[test]
+        fn anything_can_be_read(output in "(@m (begin|end|connection)? ?[a-z0-9 ]{0,12}\\n|[^\\x00]{0,20}\\n){0,12}") {
+            let (said, tried) = parse("@m", &output);
+            proptest::prop_assert!(said.len() <= output.matches("@m begin").count());
+            proptest::prop_assert!(tried.len() <= output.matches("connection").count());
+        }
+    }
 }

@@ -40,6 +40,9 @@ pub(crate) mod version;
 pub(crate) mod wait_for;
 mod wait_node;
 
+/// As the parser ends, where it cannot know by itself.
+const WRONG_USAGE: u8 = 2;
+
 impl lab::Output {
     /// For programs as JSON, else for people.
     fn print(&self, value: &serde_json::Value, table: impl FnOnce()) {

@@ -1,7 +1,7 @@
 //! `seedling preflight`: will a cluster grow here? All problems at once.
 
 use super::lab::Output;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use seedling_checks::preflight::{self, Age, Facts, Spec};
 use seedling_checks::{Check, Choice, Report};
@@ -43,9 +43,12 @@ pub(crate) struct PreflightArgs {
     /// Measure how fast this directory's disk is for etcd
     #[arg(long, value_name = "DIR")]
     etcd_dir: Option<PathBuf>,
-    /// The release whose image is pulled on trial [default: $SEEDLING_CACHE/release]
+    /// The release whose image is pulled on trial [default: $SEEDLING_CACHE/release; on the bootstrap machine its own]
     #[arg(long, value_name = "DIR")]
     release: Option<PathBuf>,
+    /// Pull this image on trial, NAME@sha256:DIGEST [default: the release's]
+    #[arg(long, value_name = "IMAGE", conflicts_with = "release")]
+    image: Option<String>,
     /// The newest Ignition specification that the machines understand, as the N of 3.N
     #[arg(long, value_name = "N", default_value_t = NEWEST_SPEC)]
     ignition_spec: u32,
@@ -68,7 +71,10 @@ pub(crate) struct PreflightArgs {
 pub(crate) async fn run(args: PreflightArgs) -> Result<ExitCode> {
     let choice = Choice { only: args.only.clone(), ignore: args.ignore.clone() };
     let all: Vec<Check> = preflight::CHECKS.iter().chain(lab::CHECKS).copied().collect();
-    choice.check(&all)?;
+    if let Err(unknown) = choice.check(&all) {
+        eprintln!("error: {unknown}");
+        return Ok(ExitCode::from(super::WRONG_USAGE));
+    }
     let facts = gather(&args).await?;
     let mut findings = preflight::judge(&facts);
     if args.lab {
@@ -77,10 +83,12 @@ pub(crate) async fn run(args: PreflightArgs) -> Result<ExitCode> {
         let image = seedling_machines::image::path(&labs.cache).exists();
         findings.extend(lab::findings(&lab::gather(&labs.state, image)));
     }
-    ensure!(
-        !findings.is_empty(),
-        "nothing was looked at: name an asset directory (--dir), machines (--hosts), --node, --lab or another option; see --help"
-    );
+    if findings.is_empty() {
+        eprintln!(
+            "error: nothing was looked at: give --dir, --hosts, --helper, --etcd-dir, --node, --lab or another option; see --help"
+        );
+        return Ok(ExitCode::from(super::WRONG_USAGE));
+    }
     let report = Report::new(findings, &choice);
     args.output.print(&serde_json::to_value(&report)?, || print!("{}", report.table()));
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
@@ -184,7 +192,7 @@ fn inventory(args: &PreflightArgs, dir: Option<&Path>, facts: &mut Facts) -> Res
 fn domain(args: &PreflightArgs) -> Result<Option<ClusterDomain>> {
     let Some(dir) = &args.dir else {
         let env = std::fs::read_to_string("/etc/kubernetes/apiserver-url.env").unwrap_or_default();
-        let host = env.split('\'').find_map(|word| word.strip_prefix("api-int."));
+        let host = env.split(['\'', '"', '=', '\n']).find_map(|word| word.strip_prefix("api-int."));
         return Ok(host.filter(|_| args.node).map(|domain| ClusterDomain(domain.into())));
     };
     let config = if dir.is_dir() { dir.join("install-config.yaml") } else { dir.clone() };
@@ -261,6 +269,12 @@ fn assets(dir: &Path, newest: u32, facts: &mut Facts) {
 }
 
 fn release_image(args: &PreflightArgs) -> Option<String> {
-    let dir = args.release.clone().unwrap_or_else(|| seedling_release::default_cache().join("release"));
-    seedling_release::load(&dir).ok().map(|release| release.release_image)
+    let cached = || seedling_release::default_cache().join("release");
+    let dir = match (&args.release, args.node) {
+        (Some(dir), _) => dir.clone(),
+        (None, true) => seedling_types::paths::OPT_OPENSHIFT.into(),
+        (None, false) => cached(),
+    };
+    let of_release = || seedling_release::load(&dir).ok().map(|release| release.release_image);
+    args.image.clone().or_else(of_release)
 }

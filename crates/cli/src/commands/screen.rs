@@ -121,7 +121,13 @@ fn fit(lines: &[String], (columns, rows): (usize, usize)) -> Vec<String> {
         true => line.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),
         false => line.clone(),
     };
-    lines.iter().take(rows).map(cut).collect()
+    match lines.split_last() {
+        // The last line says how to get out.
+        Some((last, others)) if lines.len() > rows => {
+            others.iter().take(rows.saturating_sub(1)).chain([last]).map(cut).collect()
+        }
+        _ => lines.iter().map(cut).collect(),
+    }
 }
 
 /// The escape sequences that turn one screen into another.
@@ -154,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_cut() {
-        assert_eq!(fit(&lines(&["abcdef", "ab", "z"]), (4, 2)), ["abc…", "ab"]);
+        assert_eq!(fit(&lines(&["abcdef", "ab", "z"]), (4, 2)), ["abc…", "z"]);
+        assert_eq!(fit(&lines(&["a", "b"]), (4, 2)), ["a", "b"]);
         assert_eq!(fit(&lines(&["·····"]), (5, 9)), ["·····"]);
     }
 }

@@ -47,7 +47,10 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) async fn run(args: VerifyArgs) -> Result<ExitCode> {
     let choice = Choice { only: args.only.clone(), ignore: args.ignore.clone() };
-    choice.check(CHECKS)?;
+    if let Err(unknown) = choice.check(CHECKS) {
+        eprintln!("error: {unknown}");
+        return Ok(ExitCode::from(super::WRONG_USAGE));
+    }
     let (facts, report) = match &args.kubeconfig {
         Some(kubeconfig) => ssh(&args, kubeconfig, &choice).await?,
         None => lab(&Labs::from_env().open(&args.name)?, &choice).await?,

@@ -1,6 +1,6 @@
 //! An overview as lines, for a terminal or a pipe. Pure: the time is an argument.
 
-use super::{Mark, Overview, Progress, STAGES};
+use super::{EtcdChange, Mark, Overview, Progress, STAGES};
 use crate::{NodeStatus, Open};
 use seedling_machines::Power;
 use std::fmt::Write;
@@ -73,10 +73,15 @@ fn machines(view: &Overview, now: i64, lines: &mut Vec<String>) {
 fn mark(mark: Mark, view: &Overview, now: i64) -> String {
     match (mark, view.started) {
         (Mark::Never, _) => "".into(),
+        (Mark::Left, _) => "left".into(),
         (Mark::Pending, _) => "·".into(),
         (Mark::Done(at), Some(start)) if at >= start => format!("{:.1} s", (at - start) as f64 / 1000.0),
         (Mark::Done(_), _) => "yes".into(),
-        (Mark::Lost(at), _) => format!("down {}", seconds(now - at).replace(' ', "")),
+        (Mark::Lost(at), _) => match (now - at).max(0) / 1000 {
+            s @ 0..=99 => format!("down {s}s"),
+            s @ 100..=5999 => format!("down {}m", s / 60),
+            s => format!("down {}h", s / 3600),
+        },
     }
 }
 
@@ -97,12 +102,17 @@ fn etcd(view: &Overview, lines: &mut Vec<String>) {
         lines.push("etcd: nobody has founded it yet".into());
         return;
     };
-    lines.push(format!("etcd: {} members, {} of them vote", last.members, last.voters));
+    lines.push(format!("etcd: {}", count(last)));
     for change in &view.etcd {
         let at = view.started.map_or(0.0, |start| (change.at - start) as f64 / 1000.0);
-        let count = format!("{} members, {} vote", change.members, change.voters);
-        lines.push(format!("{at:8.1} s  {count:<18}  {} {}", change.member, change.what));
+        lines.push(format!("{at:8.1} s  {:<21}  {} {}", count(change), change.member, change.what));
     }
+}
+
+pub(super) fn count(change: &EtcdChange) -> String {
+    let EtcdChange { members, voters, .. } = change;
+    let (s, vote) = (if *members == 1 { "" } else { "s" }, if *voters == 1 { "votes" } else { "vote" });
+    format!("{members} member{s}, {voters} {vote}")
 }
 
 fn cluster(view: &Overview, lines: &mut Vec<String>) {

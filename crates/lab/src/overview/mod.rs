@@ -189,6 +189,9 @@ fn last_error(journals: &BTreeMap<String, State>, events: &[HelperEvent]) -> Opt
 }
 
 async fn ask(lab: &Lab) -> ClusterView {
+    if !lab.kubeconfig().exists() {
+        return ClusterView { error: Some("the lab has no kubeconfig yet".into()), operators: vec![] };
+    }
     let asked = async {
         let client = seedling_cluster::connect(Some(&lab.kubeconfig())).await.map_err(|e| e.to_string())?;
         let found = seedling_cluster::list::<ClusterOperator>(&client, None, "").await;
@@ -202,6 +205,10 @@ async fn ask(lab: &Lab) -> ClusterView {
 }
 
 fn operator(operator: &ClusterOperator) -> OperatorView {
+    if operator.conditions().is_empty() {
+        let says = "has not reported anything yet".into();
+        return OperatorView { name: operator.name().into(), ok: false, says };
+    }
     let wrong = [("Available", "True"), ("Degraded", "False"), ("Progressing", "False")];
     let wrong = wrong.iter().find_map(|(kind, wanted)| match operator.condition(kind) {
         Some(condition) if condition.status == *wanted => None,

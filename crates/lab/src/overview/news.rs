@@ -1,13 +1,16 @@
 //! What changed between two looks, a line each: for logs and pipes. Pure.
 
-use super::{Mark, Overview, STAGES};
+use super::{Mark, Overview, STAGES, draw};
 
 pub fn news(before: &Overview, after: &Overview) -> Vec<String> {
     let mut news = vec![];
     let known = before.milestones.len().min(after.milestones.len());
     let begun_again = before.started != after.started;
     let reached = after.milestones.iter().skip(if begun_again { 0 } else { known });
-    news.extend(reached.map(|(what, _)| format!("reached: {what}")));
+    news.extend(reached.map(|(what, _)| match what.contains(" to ") {
+        true => format!("done waiting for {what}"),
+        false => what.clone(),
+    }));
     for node in &after.status.nodes {
         let old = before.status.nodes.iter().find(|n| n.name == node.name);
         if old.is_none_or(|old| old.inspection.power != node.inspection.power || old.says != node.says) {
@@ -22,14 +25,13 @@ pub fn news(before: &Overview, after: &Overview) -> Vec<String> {
                 _ if *mark == old => {}
                 Mark::Done(_) => news.push(format!("{}: {stage} is there", progress.name)),
                 Mark::Lost(_) => news.push(format!("{}: {stage} is gone", progress.name)),
+                Mark::Left => news.push(format!("{}: {stage} has left", progress.name)),
                 Mark::Never | Mark::Pending => {}
             }
         }
     }
     let changes = after.etcd.iter().filter(|change| !before.etcd.contains(change));
-    news.extend(
-        changes.map(|c| format!("etcd: {} {}: {} members, {} vote", c.member, c.what, c.members, c.voters)),
-    );
+    news.extend(changes.map(|c| format!("etcd: {} {}: {}", c.member, c.what, draw::count(c))));
     match (&before.cluster.error, &after.cluster.error) {
         (Some(_), None) => news.push("the API answers".into()),
         (None, Some(why)) => news.push(format!("the API does not answer: {why}")),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// From power to a working control plane, in this order.
-pub const STAGES: [&str; 5] = ["address", "config", "kubelet", "etcd", "api"];
+pub const STAGES: [&str; 5] = ["dhcp", "config", "kubelet", "etcd", "api"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
@@ -29,6 +29,8 @@ pub enum Mark {
     Done(i64),
     /// It was reached, and is gone: since when.
     Lost(i64),
+    /// It was given up on purpose, by the machine that only helps others to begin.
+    Left,
 }
 
 pub(super) fn progress(
@@ -78,6 +80,7 @@ fn api(node: &NodeStatus, events: &[HelperEvent]) -> Mark {
         mark = match (mark, healthy) {
             (Mark::Done(first), true) => Mark::Done(first),
             (_, true) => Mark::Done(at),
+            (Mark::Done(_), false) if node.role == Role::Bootstrap => Mark::Left,
             (Mark::Done(_), false) => Mark::Lost(at),
             (mark, false) => mark,
         };

@@ -117,7 +117,7 @@ fn before_anything() {
 lab t: never started; helper ready; the API does not answer on 127.0.0.1:40000 (connection refused)
 nothing is awaited: `seedling lab up` has not begun
 
-MACHINE      ROLE      ADDRESS         POWER   ADDRESS   CONFIG  KUBELET     ETCD      API  NOW
+MACHINE      ROLE      ADDRESS         POWER      DHCP   CONFIG  KUBELET     ETCD      API  NOW
 bootstrap    bootstrap 192.168.100.10  off           ·        ·        ·        ·        ·  never booted
 master-0     master    192.168.100.11  off           ·        ·        ·        ·        ·  never booted
 worker-0     worker    192.168.100.21  off           ·        ·        ·                    never booted
@@ -141,15 +141,15 @@ fn during_a_bring_up() {
 lab t: started 30 s ago; helper ready; the API answers on 127.0.0.1:40000
 waiting for all masters to join, since 24 s
 
-MACHINE      ROLE      ADDRESS         POWER   ADDRESS   CONFIG  KUBELET     ETCD      API  NOW
+MACHINE      ROLE      ADDRESS         POWER      DHCP   CONFIG  KUBELET     ETCD      API  NOW
 bootstrap    bootstrap 192.168.100.10  on        0.5 s    2.0 s    3.5 s    4.0 s        ·  booted; bootkube: 2 stages done, at cb-bootstrap for 26 s
 master-0     master    192.168.100.11  on        0.6 s    5.0 s    8.0 s   20.0 s   25.0 s  booted
 worker-0     worker    192.168.100.21  on            ·        ·        ·                    booted
 
-etcd: 2 members, 2 of them vote
-     4.0 s  1 members, 1 vote   bootstrap founded it
-    12.0 s  2 members, 1 vote   master-0 joined as a learner
-    20.0 s  2 members, 2 vote   master-0 votes
+etcd: 2 members, 2 vote
+     4.0 s  1 member, 1 votes      bootstrap founded it
+    12.0 s  2 members, 1 votes     master-0 joined as a learner
+    20.0 s  2 members, 2 vote      master-0 votes
 
 operators: 1 of 2 are done
   etcd                         Available is False: no pods
