@@ -15,6 +15,7 @@ mod recover;
 mod restore;
 mod seeds;
 mod trust;
+mod verify;
 mod words;
 mod workers;
 
@@ -177,6 +178,7 @@ fn seeded(suite: &mut Suite) {
     nodes::checks(suite, &lab);
     trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);
+    verify::checks(suite, &lab);
     masters::checks(suite, &lab);
     damage::checks(suite, &lab);
     suite.check("lab_up_twice_is_harmless", || {

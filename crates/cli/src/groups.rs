@@ -5,10 +5,13 @@ use std::fmt::Write;
 
 /// Every command that is not hidden is in exactly one group; a test holds it.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Install a cluster", &["init", "explain", "create", "graph", "release", "helper", "wait-for"]),
+    (
+        "Install a cluster",
+        &["init", "explain", "preflight", "create", "graph", "release", "helper", "wait-for"],
+    ),
     ("Try it in a lab on this machine", &["lab", "kubectl", "chaos"]),
     ("Go through a bring-up step by step", &["stage", "render"]),
-    ("Observe a cluster", &["gather", "analyze", "timeline", "csr", "probe"]),
+    ("Observe a cluster", &["status", "verify", "gather", "analyze", "timeline", "csr", "probe"]),
     ("Operate a cluster", &["certs", "etcd", "node"]),
     ("Other", &["completion", "version"]),
 ];

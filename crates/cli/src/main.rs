@@ -7,8 +7,8 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     analyze, certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph,
-    helper, init, kubectl, lab, node, node_reissue, operator, probe, release, stage, timeline, version,
-    wait_for,
+    helper, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage, status,
+    timeline, verify, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Grows a Kubernetes cluster from nothing, the way OpenShift does.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 bad install-config or hosts file, 4 infrastructure, 5 bootstrap failed,
-/// 6 install failed, 7 operators unstable, 8 interrupted.
+/// 6 install failed, 7 operators unstable, 8 interrupted, 9 preflight found problems.
 #[derive(Parser)]
 #[command(name = "seedling", version, propagate_version = true)]
 struct Cli {
@@ -29,6 +29,8 @@ enum Command {
     /// Make the files a cluster is installed from: manifests, Ignition configs, kubeconfig
     #[command(subcommand)]
     Create(create::CreateCommand),
+    /// Check DNS, balancer, addresses, release, certificates and machines before anything boots; exit 9 if something is wrong
+    Preflight(preflight::PreflightArgs),
     /// Explain a stage, component, certificate, port, file, condition, command or field of the install-config
     Explain(explain::ExplainArgs),
     /// Write an install-config.yaml to start from, with a comment on every field
@@ -65,6 +67,10 @@ enum Command {
     /// Break processes, machines, networks and disks while clusters are installed, and check that nothing is lost
     #[command(subcommand)]
     Chaos(chaos::ChaosCommand),
+    /// Show how far a lab is: machines, stages, etcd's members, operators, what is awaited, the last error
+    Status(status::StatusArgs),
+    /// Check that a cluster works, from outside and on each node, and show the evidence
+    Verify(verify::VerifyArgs),
     /// Show how long each step of a lab's installation took, with the critical path marked
     Timeline(timeline::TimelineArgs),
     /// List certificate signing requests: who asked, whether it was approved, and why; approve them by hand
@@ -134,6 +140,9 @@ fn main() -> ExitCode {
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,
             Command::Chaos(command) => chaos::run(command).await,
+            Command::Preflight(args) => preflight::run(args).await,
+            Command::Status(args) => done(status::run(args).await),
+            Command::Verify(args) => verify::run(args).await,
             Command::Timeline(args) => done(timeline::run(args)),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),

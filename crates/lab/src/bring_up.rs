@@ -16,6 +16,20 @@ use std::time::{Duration, Instant};
 const NO_PROGRESS: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(250);
 
+const SWITCHED_ON: &str = "machines switched on";
+const API: &str = "the API to answer";
+const MASTERS: &str = "all masters to join";
+const ETCD: &str = "all masters to carry etcd";
+const COMPLETE: &str = "bootstrapping to complete";
+pub(crate) const MEMBER_REMOVED: &str = "the bootstrap etcd member to be removed";
+const SWITCHED_OFF: &str = "bootstrap node switched off";
+const FINISHED: &str = "all operators to have finished";
+const WORKERS: &str = "all workers to be Ready";
+
+/// Milestones in their order, by the beginning of their names. The last one is reached only where there are workers.
+pub(crate) const AWAITED: [&str; 9] =
+    [SWITCHED_ON, API, MASTERS, ETCD, COMPLETE, MEMBER_REMOVED, SWITCHED_OFF, FINISHED, WORKERS];
+
 pub struct BringUp<'a> {
     pub lab: Lab,
     started: Instant,
@@ -30,7 +44,7 @@ impl<'a> BringUp<'a> {
         let since = i64::try_from(started.elapsed().as_millis()).unwrap_or_default();
         let times = Times { started_unix_millis: probe::now() - since, ..Times::default() };
         let mut bring_up = Self { lab, started, times, client, say };
-        bring_up.reached("machines switched on", "machines switched on")?;
+        bring_up.reached(SWITCHED_ON, SWITCHED_ON)?;
         Ok(bring_up)
     }
 
@@ -50,20 +64,24 @@ impl<'a> BringUp<'a> {
     /// Until the cluster is installed. The bootstrap machine is switched off on the way.
     pub async fn grow(&mut self) -> Result<(), LabError> {
         let masters = self.lab.record.spec.inventory.masters().len();
-        self.wait(Milestone::ApiUp, "the API answers").await?;
-        self.wait(Milestone::MastersJoined(masters), "the masters have joined").await?;
+        self.wait(Milestone::ApiUp, API, "the API answers").await?;
+        self.wait(Milestone::MastersJoined(masters), MASTERS, "the masters have joined").await?;
         self.tell_first_boots();
-        self.wait(Milestone::EtcdOnMasters, "etcd runs on the masters").await?;
-        self.wait(Milestone::BootstrapComplete, "bootstrapping").await?;
-        self.wait(Milestone::BootstrapMemberRemoved, "etcd has left the bootstrap node").await?;
+        self.wait(Milestone::EtcdOnMasters, ETCD, "etcd runs on the masters").await?;
+        self.wait(Milestone::BootstrapComplete, COMPLETE, "bootstrapping").await?;
+        self.wait(Milestone::BootstrapMemberRemoved, MEMBER_REMOVED, "etcd has left the bootstrap node")
+            .await?;
         if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
             self.lab.machine(&bootstrap.name)?.cut_off().await?;
-            self.reached("bootstrap node switched off", "bootstrap node switched off")?;
+            self.reached(SWITCHED_OFF, SWITCHED_OFF)?;
         }
-        self.wait(Milestone::Initialized, "all operators have finished").await?;
+        self.wait(Milestone::Initialized, FINISHED, "all operators have finished").await?;
         match self.lab.record.spec.inventory.role(Role::Worker).count() {
             0 => Ok(()),
-            workers => self.wait(Milestone::WorkersReady(workers), "the workers have joined").await,
+            workers => {
+                let ready = Milestone::WorkersReady(workers);
+                self.wait(ready, WORKERS, "the workers have joined").await
+            }
         }
     }
 

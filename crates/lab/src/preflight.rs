@@ -1,6 +1,7 @@
 //! Can this machine run a lab? Everything that is missing is said at once, with what to do about it.
 
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, statfs};
+use seedling_checks::{Check, Finding, Outcome};
 use serde::Serialize;
 use std::fmt;
 use std::fs;
@@ -67,50 +68,105 @@ pub fn gather(state: &Path, image_is_there: bool) -> Facts {
     }
 }
 
+const fn check(name: &'static str, what: &'static str, why: &'static str, next: &'static str) -> Check {
+    Check { name, subject: "A lab on this machine", what, why, next }
+}
+
+const ROOT: Check = check(
+    "lab-root",
+    "is this root?",
+    "only root can make network namespaces and mounts",
+    "run it with sudo",
+);
+const PROGRAMS: Check = check(
+    "lab-programs",
+    "are the programs there that make machines and networks?",
+    "machines are containers, and their network is made with iproute2",
+    "install the missing packages: apt-get install runc iproute2 util-linux mount debootstrap",
+);
+const MEMORY: Check = check(
+    "lab-memory",
+    "are 6 GB of memory available?",
+    "four machines with a control plane each use that much",
+    "end other programs, or take a larger machine",
+);
+const ROOM: Check = check(
+    "lab-disk",
+    "are 10 GB free where labs are kept?",
+    "each machine has a disk there",
+    "make room, or set SEEDLING_STATE to another disk",
+);
+const OVERLAYFS: Check = check(
+    "lab-overlayfs",
+    "has the kernel overlayfs?",
+    "machines' disks and containers' images are layers",
+    "modprobe overlay",
+);
+const REAL_DISK: Check = check(
+    "lab-state",
+    "do labs lie on a real file system?",
+    "an overlay cannot lie on another overlay",
+    "set SEEDLING_STATE to a directory on a real file system or a volume",
+);
+
+/// In the order in which they are shown.
+pub const CHECKS: &[Check] = &[ROOT, PROGRAMS, MEMORY, ROOM, OVERLAYFS, REAL_DISK];
+
+/// One for each check, as `seedling preflight --lab` shows them.
+pub fn findings(facts: &Facts) -> Vec<Finding> {
+    let (mut tools, mut packages): (Vec<_>, Vec<_>) = facts.missing_tools.iter().copied().unzip();
+    tools.sort_unstable();
+    packages.sort_unstable();
+    packages.dedup();
+    let state = facts.state.display();
+    let judge = |check: &Check, wrong: Option<String>, well: String, hand: String| {
+        Finding::of(check, "", well, wrong.into_iter().collect()).seen("", hand)
+    };
+    let (memory, room) = (gb(facts.memory_available), gb(facts.disk_free));
+    vec![
+        judge(&ROOT, (!facts.root).then(|| ROOT.why.into()), "root".into(), "id -u".into()),
+        judge(
+            &PROGRAMS,
+            (!tools.is_empty()).then(|| format!("missing: {}", tools.join(", "))),
+            "all are there".into(),
+            "command -v runc ip nsenter unshare setsid setpriv mount".into(),
+        )
+        .or_next(|| format!("apt-get install {}", packages.join(" "))),
+        judge(
+            &MEMORY,
+            (facts.memory_available < MEMORY_NEEDED)
+                .then(|| format!("{memory} of memory are available, {} are needed", gb(MEMORY_NEEDED))),
+            format!("{memory} are available"),
+            "free -h".into(),
+        ),
+        judge(
+            &ROOM,
+            (facts.disk_free < DISK_NEEDED)
+                .then(|| format!("{room} are free in {state}, {} are needed", gb(DISK_NEEDED))),
+            format!("{room} are free in {state}"),
+            format!("df -h {state}"),
+        ),
+        judge(
+            &OVERLAYFS,
+            (!facts.overlayfs).then(|| "the kernel has no overlayfs".into()),
+            "the kernel has it".into(),
+            "grep overlay /proc/filesystems".into(),
+        ),
+        judge(
+            &REAL_DISK,
+            facts
+                .state_on_overlayfs
+                .then(|| format!("{state} lies on overlayfs, which cannot hold the nodes' disks")),
+            format!("{state} does"),
+            format!("stat -f -c %T {state}"),
+        ),
+    ]
+}
+
+/// What `lab up` refuses for.
 pub fn refusals(facts: &Facts) -> Vec<Refusal> {
-    let mut refusals = Vec::new();
-    let mut refuse = |problem: String, remedy: String| refusals.push(Refusal { problem, remedy });
-    if !facts.root {
-        refuse("only root can make network namespaces and mounts".into(), "run it with sudo".into());
-    }
-    if !facts.missing_tools.is_empty() {
-        let (mut tools, mut packages): (Vec<_>, Vec<_>) = facts.missing_tools.iter().copied().unzip();
-        tools.sort_unstable();
-        packages.sort_unstable();
-        packages.dedup();
-        refuse(format!("missing: {}", tools.join(", ")), format!("apt-get install {}", packages.join(" ")));
-    }
-    if facts.memory_available < MEMORY_NEEDED {
-        refuse(
-            format!(
-                "{} of memory are available, {} are needed",
-                gb(facts.memory_available),
-                gb(MEMORY_NEEDED)
-            ),
-            "end other programs, or take a larger machine".into(),
-        );
-    }
-    if facts.disk_free < DISK_NEEDED {
-        refuse(
-            format!(
-                "{} are free in {}, {} are needed",
-                gb(facts.disk_free),
-                facts.state.display(),
-                gb(DISK_NEEDED)
-            ),
-            "make room, or set SEEDLING_STATE to another disk".into(),
-        );
-    }
-    if !facts.overlayfs {
-        refuse("the kernel has no overlayfs".into(), "modprobe overlay".into());
-    }
-    if facts.state_on_overlayfs {
-        refuse(
-            format!("{} lies on overlayfs, which cannot hold the nodes' disks", facts.state.display()),
-            "set SEEDLING_STATE to a directory on a real file system or a volume".into(),
-        );
-    }
-    refusals
+    let failed = findings(facts).into_iter().filter(|finding| finding.result == Outcome::Failed);
+    failed.map(|finding| Refusal { remedy: finding.next().into(), problem: finding.says }).collect()
 }
 
 /// Before looking: a kernel with modules shows overlayfs only once it is loaded.

@@ -4,17 +4,15 @@
 
 use crate::Result;
 use crate::error::cannot;
+use seedling_checks::preflight::clock_ahead;
+use seedling_checks::preflight::machine::measure_disk;
 use seedling_steps::{Journal, write_atomic};
 use seedling_types::node_report::{FIRST_BOOT_FILE, FirstBoot};
 use seedling_types::paths;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-/// What etcd's log writes at a time, and as often as shows the slow ones.
-const WRITE: [u8; 2300] = [0x5e; 2300];
+/// As often as shows the slow ones.
 const WRITES: usize = 40;
 /// etcd's own advice is 10 ms for 99 of 100 writes; followers call an election after a second without the leader.
 const MEDIAN: Duration = Duration::from_millis(10);
@@ -35,7 +33,8 @@ async fn look(helper: &str) -> Result<()> {
     let answered = SystemTime::now();
     let date = answer.as_ref().and_then(|a| a.headers().get("date")?.to_str().ok());
     let ahead = date.and_then(|date| clock_ahead(date, asked, answered));
-    let times = measure_disk(Path::new(paths::ETCD_DATA)).map_err(cannot("write to", paths::ETCD_DATA))?;
+    let times =
+        measure_disk(Path::new(paths::ETCD_DATA), WRITES).map_err(cannot("write to", paths::ETCD_DATA))?;
     let seen = judge(times, ahead);
     for finding in &seen.findings {
         println!("This machine may be trouble: {finding}");
@@ -73,34 +72,7 @@ fn judge(mut times: Vec<Duration>, clock_ahead_seconds: Option<i64>) -> FirstBoo
     }
 }
 
-/// How long each write to a file in `dir` took to be on the disk.
-fn measure_disk(dir: &Path) -> io::Result<Vec<Duration>> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let path = dir.join(".first-boot");
-    let mut file: File = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
-    let mut write = || {
-        let start = Instant::now();
-        file.write_all(&WRITE)?;
-        file.sync_data()?;
-        Ok(start.elapsed())
-    };
-    let times = (0..WRITES).map(|_| write()).collect();
-    std::fs::remove_file(&path)?;
-    times
-}
-
-/// From the `Date` of an HTTP answer that came between two looks at this machine's clock.
-fn clock_ahead(date: &str, asked: SystemTime, answered: SystemTime) -> Option<i64> {
-    let theirs = time::OffsetDateTime::parse(date, &time::format_description::well_known::Rfc2822).ok()?;
-    let seconds = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).ok().map(|d| d.as_secs() as i64);
-    // Any moment in between would do; the nearest is the kindest.
-    let (first, last) = (seconds(asked)?, seconds(answered)?);
-    let there = theirs.unix_timestamp();
-    Some(there.clamp(first, last)).map(|nearest| nearest - there)
-}
-
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -127,23 +99,5 @@ mod tests {
             1
         );
         assert!(judge(vec![], Some(-60)).findings[0].contains("60 s behind"));
-    }
-
-    #[test]
-    fn the_disk_is_really_written_to() {
-        let dir = tempfile::tempdir().unwrap();
-        let times = measure_disk(dir.path()).unwrap();
-        assert_eq!(times.len(), WRITES);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn the_clock_is_compared_within_the_time_of_the_question() {
-        let at = |s| SystemTime::UNIX_EPOCH + Duration::from_secs(s);
-        let date = "Thu, 01 Jan 1970 00:16:40 GMT";
-        assert_eq!(clock_ahead(date, at(999), at(1002)), Some(0));
-        assert_eq!(clock_ahead(date, at(1100), at(1101)), Some(100));
-        assert_eq!(clock_ahead(date, at(900), at(901)), Some(-99));
-        assert_eq!(clock_ahead("soon", at(1), at(2)), None);
     }
 }

@@ -37,7 +37,7 @@ fn quoting(book: &Path, name: &str) -> Result<String> {
     quote(&text, |report| summary_of(&book.join("reports"), report)).with_context(|| name.to_string())
 }
 
-fn pages() -> [(&'static str, String); 9] {
+fn pages() -> [(&'static str, String); 10] {
     let says = "What `seedling explain` says of";
     [
         ("causes.md", format!("# Causes, by what you see\n\n{NOTE}{}", seedling_diagnose::rules::page())),
@@ -78,8 +78,36 @@ fn pages() -> [(&'static str, String); 9] {
         ("commands.md", commands()),
         ("install-config.md", install_config()),
         ("stages.md", stages()),
+        ("checks.md", checks()),
         ("certificates.md", format!("# Certificates\n\n{NOTE}{}", seedling_pki::trust::page())),
     ]
+}
+
+/// Every check of every command, the lab's own included.
+fn checks() -> String {
+    let mut text = format!(
+        "# Checks\n\n{NOTE}\nNames are stable: `--only` and `--ignore` take them, and `-o json` has them.\n"
+    );
+    let mut all = seedling_checks::all();
+    all.insert(1, ("preflight --lab", seedling_lab::preflight::CHECKS));
+    for (command, checks) in all {
+        let _ = write!(
+            text,
+            "\n## seedling {command}\n\n| check | what is asked | why | if it fails |\n|---|---|---|---|\n"
+        );
+        for check in checks {
+            let cell = |text: &str| text.replace('|', "\\|");
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {} | {} |",
+                check.name,
+                cell(check.what),
+                cell(check.why),
+                cell(check.next)
+            );
+        }
+    }
+    text
 }
 
 fn commands() -> String {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use seedling_lab::{Lab, Labs, NodeStatus, Status};
+use seedling_lab::{Lab, Labs};
 use seedling_machines::{Machine, Power};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,8 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         lab: Name,
     },
-    /// Show the machines and how far each has booted
-    Status {
-        #[command(flatten)]
-        lab: Name,
-        #[command(flatten)]
-        output: Output,
-    },
+    /// Show the machines and how far each has come, as `seedling status` does
+    Status(super::status::StatusArgs),
     /// Show a machine's console and Ignition log, its systemd journal, or the helper's log
     Logs {
         #[command(flatten)]
@@ -142,13 +137,7 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
                 say(&format!("there is no lab {:?}", lab.name));
             }
         }
-        LabCommand::Status { lab, output } => {
-            let status = seedling_lab::status(&labs.open(&lab.name)?).await?;
-            match output.output {
-                Format::Json => println!("{}", serde_json::to_string_pretty(&status)?),
-                Format::Table => print_status(&status),
-            }
-        }
+        LabCommand::Status(args) => super::status::run(args).await?,
         LabCommand::Logs { lab, node, journal, unit, follow } => {
             let lab = labs.open(&lab.name)?;
             match node {
@@ -195,35 +184,6 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
 
 pub(crate) fn say(text: &str) {
     eprintln!("{text}");
-}
-
-fn print_status(status: &Status) {
-    let api = status.api.map_or("-".into(), |a| a.to_string());
-    let helper = match (status.helper.pid, status.helper.ready) {
-        (Some(_), true) => "ready",
-        (Some(_), false) => "starting",
-        (None, _) => "not running",
-    };
-    println!("lab {}: API {api}, helper {helper}", status.name);
-    println!(
-        "{:<14} {:<10} {:<16} {:<6} {:>8} {:>9}  WHERE",
-        "NAME", "ROLE", "ADDRESS", "POWER", "CPU", "MEMORY"
-    );
-    for NodeStatus { name, role, address, inspection, says, open, .. } in &status.nodes {
-        let power = match inspection.power {
-            Power::On => "on",
-            Power::Off => "off",
-            Power::Paused => "paused",
-        };
-        let cpu = format!("{:.1} s", inspection.usage.cpu_seconds);
-        let memory = format!("{} MB", inspection.usage.memory_bytes >> 20);
-        let address = address.to_string();
-        let at: String = open.iter().map(|o| format!("; {o}")).collect();
-        println!(
-            "{name:<14} {:<10} {address:<16} {power:<6} {cpu:>8} {memory:>9}  {says}{at}",
-            role.as_str()
-        );
-    }
 }
 
 fn list(labs: &[Lab], format: Format) -> Result<()> {

@@ -29,15 +29,22 @@ mod node_change;
 pub(crate) mod node_reissue;
 pub(crate) mod operator;
 mod power;
+pub(crate) mod preflight;
 pub(crate) mod probe;
 pub(crate) mod release;
+mod screen;
 pub(crate) mod stage;
+pub(crate) mod status;
 pub(crate) mod step;
 pub(crate) mod timeline;
 pub(crate) mod up;
+pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait_for;
 mod wait_node;
+
+/// As the parser ends, where it cannot know by itself.
+const WRONG_USAGE: u8 = 2;
 
 impl lab::Output {
     /// For programs as JSON, else for people.

@@ -6,6 +6,7 @@ mod backend;
 mod hostile;
 mod lab;
 mod load_balancer;
+mod preflight;
 mod reload;
 
 use lab::{HELPER, Lab};
