@@ -7,7 +7,7 @@ use std::fmt::Write;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Install a cluster", &["init", "explain", "create", "graph", "release", "helper", "wait-for"]),
     ("Try it in a lab on this machine", &["lab", "kubectl", "chaos"]),
-    ("Observe a cluster", &["timeline", "csr", "probe"]),
+    ("Observe a cluster", &["dashboard", "timeline", "csr", "probe"]),
     ("Operate a cluster", &["certs", "etcd", "node"]),
     ("Other", &["completion", "version"]),
 ];

@@ -6,8 +6,8 @@ mod usage;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
-    certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph, helper, init,
-    kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
+    certs, chaos, completion, create, csr, dashboard, destroy, dist, docs, etcd, explain, gather, graph,
+    helper, init, kubectl, lab, node, node_reissue, operator, probe, release, timeline, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -64,6 +64,8 @@ enum Command {
     Chaos(chaos::ChaosCommand),
     /// Show how long each step of a lab's installation took, with the critical path marked
     Timeline(timeline::TimelineArgs),
+    /// Show a lab's bring-up on a web page: live, or replayed at any speed
+    Dashboard(dashboard::DashboardArgs),
     /// List certificate signing requests: who asked, whether it was approved, and why; approve them by hand
     Csr(csr::CsrArgs),
     /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
             Command::Probe(args) => probe::run(args).await,
             Command::Chaos(command) => chaos::run(command).await,
             Command::Timeline(args) => done(timeline::run(args)),
+            Command::Dashboard(args) => done(dashboard::run(args).await),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Kubectl(args) => kubectl::run(args),
