@@ -2,9 +2,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A bar from one second to another. */
+/** A bar from one second to another; a text only where there is room for it. */
 function bar(scale, from, to, attributes, text) {
-  const element = make("div", attributes, text === undefined ? null : make("span", {}, text));
+  const room = (to - from) / scale > 0.05;
+  const element = make("div", attributes, room ? make("span", {}, text) : null);
   element.style.left = `${(from / scale) * 100}%`;
   element.style.width = `${(Math.max(to - from, 0) / scale) * 100}%`;
   return element;
@@ -83,6 +84,9 @@ function moveVeil(element, t, scale) {
   }
 }
 
+/** Parts of the critical path below this are not listed one by one. */
+const SHORT = 0.5;
+
 const timeline = {
   sync(index, scale) {
     const rows = index.parts("bars"), critical = index.story.get("critical")?.parts ?? [];
@@ -107,16 +111,23 @@ const timeline = {
     this.veil = $("time").querySelector(".veil");
     const total = critical.reduce((sum, part) => sum + part.to - part.from, 0);
     say($("time-count"), total > 0 ? `${total.toFixed(1)} s` : "nothing was written down yet");
-    const longest = Math.max(...critical.map((part) => part.to - part.from), 0.1);
-    keyed($("critical"), critical, (part) => `${part.from} ${part.to} ${part.step}`, (part) => {
+    this.critical(critical);
+  },
+  /** The long parts; the short ones only in sum. */
+  critical(parts) {
+    const took = (part) => part.to - part.from, long = parts.filter((part) => took(part) >= SHORT);
+    const longest = Math.max(...long.map(took), SHORT);
+    keyed($("critical"), long, (part) => `${part.from} ${part.to} ${part.step}`, (part) => {
       const size = make("i", {});
-      size.style.width = `${((part.to - part.from) / longest) * 100}%`;
+      size.style.width = `${(took(part) / longest) * 100}%`;
       const item = make("li", {}, make("span", { class: "when" }, part.from.toFixed(1)), make("span", { class: "who" }, part.node), make("span", { class: "what" }, part.step),
-        make("span", { class: "size", "aria-hidden": "true" }, size), make("span", { class: "took" }, `${(part.to - part.from).toFixed(1)} s`));
+        make("span", { class: "size", "aria-hidden": "true" }, size), make("span", { class: "took" }, `${took(part).toFixed(1)} s`));
       item.from = part.from;
       item.to = part.to;
       return item;
     });
+    const short = parts.filter((part) => took(part) < SHORT), sum = short.reduce((all, part) => all + took(part), 0);
+    say($("short"), short.length ? `and ${short.length} shorter than ${SHORT} s, ${sum.toFixed(1)} s together` : "");
   },
   paint(t, scale) {
     moveVeil(this.veil, t, scale);

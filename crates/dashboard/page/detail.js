@@ -43,7 +43,7 @@ const detail = {
     else if (part) add("Evidence", frames.length ? this.evidence(frames) : paragraph("Nothing yet."));
     if (part?.group === "pod" && index.story.has(`revisions/${part.name}`)) add("The operator says", this.revisions(index.story.get(`revisions/${part.name}`), node));
     const parts = this.partsOf(part, t);
-    if (parts.length) add("Its steps", this.steps(parts, t));
+    if (parts.length) add("Its steps", this.steps(part, parts, t));
     if (what.command) add("See for yourself", make("pre", { class: "command", tabindex: "0", "aria-label": "Command" }, what.command.replaceAll("LAB", index.lab.name).replaceAll("NODE", node)));
     $("detail-body").replaceChildren(...rows);
   },
@@ -59,10 +59,11 @@ const detail = {
     const own = (track) => track.node === part.node && track.name.startsWith(prefix) && frameAt(track.frames, t);
     return index.group("step").filter(own);
   },
-  steps(tracks, t) {
+  steps(part, tracks, t) {
+    const short = (name) => name.startsWith(`${part.name}/`) ? name.slice(part.name.length + 1) : name;
     return make("ol", { class: "evidence" }, ...tracks.map((track) => {
       const frame = frameAt(track.frames, t), took = secondsAt(track.frames, t);
-      return make("li", { "data-state": frame.state }, icon(frame.state), make("span", { class: "when" }, took === null ? "" : `${took.toFixed(1)} s`), make("span", {}, track.name + (frame.note ? `: ${frame.note}` : "")));
+      return make("li", { "data-state": frame.state }, icon(frame.state), make("span", { class: "when" }, took === null ? "" : `${took.toFixed(1)} s`), make("span", {}, short(track.name) + (frame.note ? `: ${frame.note}` : "")));
     }));
   },
   revisions(revisions, node) {

@@ -80,20 +80,29 @@ const events = {
 
 const certificates = {
   sync(index) {
-    this.all = index.parts("certificate").sort((a, b) => a.ends.localeCompare(b.ends) || a.place.localeCompare(b.place) || a.name.localeCompare(b.name));
+    // The same file on several masters is one line.
+    const lines = new Map();
+    for (const c of index.parts("certificate")) {
+      const key = `${c.name} ${c.ends}`, line = lines.get(key);
+      if (line) line.places.push(c.place); else lines.set(key, { ...c, line: key, places: [c.place] });
+    }
+    this.all = [...lines.values()].sort((a, b) => a.ends.localeCompare(b.ends) || a.name.localeCompare(b.name));
     const day = 86400000, longest = Math.max(...this.all.map((c) => Date.parse(c.ends) - Date.parse(c.issued)), day);
-    keyed($("certs"), this.all, (c) => `${c.key} ${c.ends}`, (c) => {
+    keyed($("certs"), this.all, (c) => `${c.line} ${c.places.length}`, (c) => {
       const life = make("i", {});
       // Lives are between a day and ten years: by their logarithm both can be seen.
       const size = (ms) => Math.log2(1 + Math.max(ms, 0) / day) / Math.log2(1 + longest / day);
       life.style.width = `${size(Date.parse(c.ends) - Date.parse(c.issued)) * 100}%`;
-      const button = make("button", { type: "button" }, make("span", { class: "what" }, c.name), make("span", { class: "who" }, c.place), make("span", { class: "size", "aria-hidden": "true" }, life), make("span", { class: "took" }, c.ends.slice(0, 10)));
+      const place = c.places.length > 1 ? `${c.places.length} machines` : c.places[0];
+      const button = make("button", { type: "button" }, make("span", { class: "what" }, this.short(c.name)), make("span", { class: "who" }, place), make("span", { class: "size", "aria-hidden": "true" }, life), make("span", { class: "took" }, c.ends.slice(0, 10)));
       button.addEventListener("click", () => detail.open(c.key, button));
       const item = make("li", {}, button);
       item.at = c.at;
       return item;
     });
   },
+  /** Of a path what tells it from others. */
+  short: (name) => name.replace(/\/(secrets|configmaps)\//, "/").replace(/\/(tls|ca-bundle)\.crt$/, ""),
   paint(t) {
     let made = 0;
     for (const item of $("certs").children) {
@@ -104,7 +113,8 @@ const certificates = {
         item.classList.toggle("later", later);
       }
     }
-    say($("certs-count"), this.all.length === 0 ? "none known yet" : `${made}${made > 0 ? `, the first ends ${this.all.find((c) => c.at <= t).ends.slice(0, 10)}` : ""}`);
+    const first = made > 0 ? this.all.find((c) => c.at <= t) : null;
+    say($("certs-count"), this.all.length === 0 ? "none known yet" : `${made}${first ? `, the first ends ${first.ends.slice(0, 10)}` : ""}`);
   },
 };
 

@@ -29,7 +29,7 @@ function secondsAt(frames, t) {
   let begun = null, last = null;
   for (const frame of frames) {
     if (frame.at > t) break;
-    if (frame.state === "open") begun = frame.at;
+    if (frame.state === "open") begun ??= frame.at;
     else if (begun !== null && frame.state !== "gone") { last = frame.at - begun; begun = null; }
   }
   return begun !== null ? t - begun : last;

@@ -48,21 +48,21 @@ impl Live {
         live
     }
 
-    pub fn after(&self, last: Option<&str>) -> News {
+    pub(crate) fn after(&self, last: Option<&str>) -> News {
         locked(&self.history).after(last)
     }
 
-    pub fn story(&self) -> Story {
+    pub(crate) fn story(&self) -> Story {
         locked(&self.history).story().clone()
     }
 
     /// Marked as changed whenever there is news.
-    pub fn news(&self) -> watch::Receiver<u64> {
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.told.subscribe()
     }
 
     /// A lab that was removed meanwhile, and perhaps made again, is the one of that name.
-    pub fn lab(&self) -> Option<Lab> {
+    pub(crate) fn lab(&self) -> Option<Lab> {
         self.labs.open(&self.name).ok()
     }
 

@@ -7,8 +7,11 @@ use seedling_types::{Role, paths};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 use time::format_description::well_known::Rfc3339;
+use tokio::process::Command;
+use tokio::time::timeout;
 
 /// Of a machine's files with certificates so many at most, none larger than this, none deeper.
 const MOST_CERTIFICATES: usize = 200;
@@ -16,6 +19,8 @@ const LARGEST_CERTIFICATE: u64 = 64 << 10;
 const DEEPEST: usize = 6;
 /// As much of a log as is shown.
 const LOG_TAIL: u64 = 48 << 10;
+const LOG_LINES: u32 = 200;
+const LOG_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn read(lab: &Lab) -> Inputs {
     let (spec, bring_up) = (&lab.record.spec, lab.bring_up());
@@ -102,12 +107,26 @@ fn certificate(machine: &Machine, file: &Path) -> Option<Certificate> {
     })
 }
 
-/// The end of a machine's console, or of the helper's log; whole lines, without colours.
-pub(crate) fn log_tail(lab: &Lab, node: &str) -> Option<String> {
-    let path = match node {
-        "helper" => lab.helper_log(),
-        node => lab.machine(node).ok()?.console_log(),
-    };
+/// The end of the helper's log, or of a machine's: its console and then its systemd journal, from its disk. Whole lines, without colours.
+pub(crate) async fn log_tail(lab: &Lab, node: &str) -> Option<String> {
+    if node == "helper" {
+        return tail(&lab.helper_log());
+    }
+    let machine = lab.machine(node).ok()?;
+    let console = tail(&machine.console_log());
+    let journal = machine.on_disk("/var/log/journal");
+    if !journal.exists() {
+        return console;
+    }
+    let mut command = Command::new("journalctl");
+    command.arg("--directory").arg(journal).args(["--no-pager", "--quiet", "--output=short-precise"]);
+    command.arg(format!("--lines={LOG_LINES}")).stdin(Stdio::null()).kill_on_drop(true);
+    let said = timeout(LOG_WITHIN, command.output()).await.ok()?.ok()?;
+    let said = plain(&String::from_utf8_lossy(&said.stdout));
+    Some(console.unwrap_or_default() + &said)
+}
+
+fn tail(path: &Path) -> Option<String> {
     let mut file = fs::File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL))).ok()?;

@@ -150,8 +150,11 @@ async fn state(State(served): State<Served>, uri: Uri) -> Response {
 }
 
 async fn log(State(served): State<Served>, Path(node): Path<String>) -> Response {
-    let read = tokio::task::spawn_blocking(move || log_tail(&served.live.lab()?, &node));
-    match read.await.ok().flatten() {
+    let text = match served.live.lab() {
+        Some(lab) => log_tail(&lab, &node).await,
+        None => None,
+    };
+    match text {
         Some(text) => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response(),
         None => (StatusCode::NOT_FOUND, "there is no such machine, or no log yet\n").into_response(),
     }

@@ -41,7 +41,12 @@ fn configs(inputs: &Inputs) -> Vec<(String, Moment)> {
         for (n, asked) in lines.iter().enumerate() {
             let Some(at) = seconds(inputs, &asked.time) else { continue };
             let node = name(inputs, asked);
-            let tone = if asked.verdict == "allowed" { Tone::Good } else { Tone::Bad };
+            let given = asked.request.as_ref().is_some_and(|request| request.status == 200);
+            let tone = match asked.verdict.as_str() {
+                "allowed" if given => Tone::Good,
+                "allowed" => Tone::Plain,
+                _ => Tone::Bad,
+            };
             let what = asked.request.as_ref().map_or_else(
                 || "a connection".to_string(),
                 |r| format!("{} /config/{} → {}", r.method, r.pool, r.status),

@@ -15,6 +15,10 @@ pub const STATIONS: [&str; 9] =
 /// What ends the fetching of software: systemd runs, and with it one of these.
 const RUNS: [&str; 4] = ["first-boot", "kubelet-join", "release-image", "bootkube"];
 
+/// Milestones of `lab up` that no machine reaches before its Node is Ready.
+const WORKERS_READY: &str = "all workers to be Ready";
+const OPERATORS_FINISHED: &str = "all operators to have finished";
+
 pub(super) fn stations(inputs: &Inputs, tracks: &[Track]) -> Vec<Track> {
     let stations = inputs.inventory.hosts.iter().flat_map(|host| {
         let machine = Machine { inputs, tracks, host };
@@ -137,8 +141,14 @@ impl Machine<'_> {
             let own = asked.iter().filter(|asked| name(self.inputs, asked) == self.host.name);
             frames.extend(own.filter_map(|asked| {
                 let at = seconds(self.inputs, &asked.time)?;
-                let state = if asked.verdict == "allowed" { State::Done } else { State::Failed };
-                Some(Frame::new(at, state).note(format!("{server}: {}", asked.reason)))
+                let status = asked.request.as_ref().map_or(0, |request| request.status);
+                let (state, note) = match asked.verdict.as_str() {
+                    "allowed" if status == 200 => (State::Done, format!("{server}: {}", asked.reason)),
+                    // Let in, but there is nothing for it yet: it asks again.
+                    "allowed" => (State::Open, format!("{server} answers {status}")),
+                    _ => (State::Failed, format!("{server}: {}", asked.reason)),
+                };
+                Some(Frame::new(at, state).note(note))
             }));
         }
         frames
@@ -202,20 +212,22 @@ impl Machine<'_> {
         frames
     }
 
-    /// The kubelet runs; the rest only the API knows.
+    /// The kubelet runs; the rest only the API knows, or whoever asked it then.
     fn ready(&self) -> Vec<Frame> {
         let joined = self.track("kubelet-join").and_then(|t| t.first(State::Done));
         let mut frames: Vec<Frame> = joined.map(|at| Frame::new(at, State::Open)).into_iter().collect();
-        let nodes =
-            self.inputs.cluster.iter().flat_map(|c| &c.nodes).filter(|node| node.name == self.host.name);
-        frames.extend(nodes.filter_map(|node| {
-            let state = if node.ready { State::Done } else { State::Open };
-            Some(Frame::new(seconds(self.inputs, &node.since)?, state).note(if node.ready {
-                "Node is Ready"
-            } else {
-                "Node is not Ready"
-            }))
-        }));
+        let nodes = self.inputs.cluster.iter().flat_map(|c| &c.nodes);
+        match nodes.into_iter().find(|node| node.name == self.host.name) {
+            Some(node) => frames.extend(seconds(self.inputs, &node.since).map(|at| match node.ready {
+                true => Frame::new(at, State::Done).note("Node is Ready"),
+                false => Frame::new(at, State::Open).note("Node is not Ready"),
+            })),
+            None => {
+                let told = if self.host.role == Role::Worker { WORKERS_READY } else { OPERATORS_FINISHED };
+                let reached = self.inputs.milestones.iter().find(|(name, _)| name.starts_with(told));
+                frames.extend(reached.map(|(name, at)| Frame::new(*at, State::Done).note(name.as_str())));
+            }
+        }
         frames
     }
 }
