@@ -154,7 +154,7 @@ function draw(stamp) {
     path.paint(t, index);
     stages.paint(t);
     etcd.paint(t, scale);
-    pods.paint(t, index);
+    pods.paint(t);
     timeline.paint(t, scale);
     events.paint(t);
     certificates.paint(t);

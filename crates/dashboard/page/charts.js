@@ -1,10 +1,12 @@
 // What is drawn over time: etcd's members, and the timeline with its critical path. Drawn once for a scale; a veil hides what is still to come.
 
+/** The width of the names beside a chart, as in style.css. */
+const NAMES = 92;
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A bar from one second to another; a text only where there is room for it. */
-function bar(scale, from, to, attributes, text) {
-  const room = (to - from) / scale > 0.05;
+/** A bar from one second to another; a text only where a line of so many pixels has room for it, or for its beginning. */
+function bar(scale, width, from, to, attributes, text) {
+  const room = ((to - from) / scale) * width > Math.min(text.length, 14) * 7 + 8;
   const element = make("div", attributes, room ? make("span", {}, text) : null);
   element.style.left = `${(from / scale) * 100}%`;
   element.style.width = `${(Math.max(to - from, 0) / scale) * 100}%`;
@@ -31,11 +33,12 @@ const etcd = {
     const drawn = JSON.stringify([this.tracks.map((track) => track.frames), scale]);
     if (this.drawn === drawn) return;
     this.drawn = drawn;
+    const width = $("etcd").clientWidth - NAMES;
     const lanes = this.tracks.map((track) => {
       const line = make("div", { class: "line" });
       track.frames.forEach((frame, n) => {
         const next = track.frames[n + 1];
-        if (frame.state !== "gone") line.append(bar(scale, frame.at, Math.min(next?.at ?? scale, scale), { class: "span", "data-state": frame.state }, frame.state === "open" ? "waits" : WORDS[frame.state]));
+        if (frame.state !== "gone") line.append(bar(scale, width, frame.at, Math.min(next?.at ?? scale, scale), { class: "span", "data-state": frame.state }, frame.state === "open" ? "waits" : WORDS[frame.state]));
       });
       const button = make("button", { type: "button", class: "name" }, track.node);
       button.addEventListener("click", () => detail.open(`member/${track.node}/etcd`, button));
@@ -93,13 +96,14 @@ const timeline = {
     const drawn = JSON.stringify([rows, critical, scale]);
     if (this.drawn === drawn) return;
     this.drawn = drawn;
+    const width = $("time").clientWidth - NAMES;
     const onPath = (node, b) => critical.some((p) => p.node === node && p.step === b.step && p.from < b.to && p.to > b.from);
     const parts = rows.map((row) => {
       const line = make("div", { class: "line stack" });
       lanesOf(row.bars).forEach((lane, n) => {
         for (const b of lane) {
           const kind = onPath(row.node, b) ? "critical" : b.waits ? "waits" : "work";
-          const drawn = bar(scale, b.from, b.to, { class: `span ${kind}`, title: `${b.step}, ${(b.to - b.from).toFixed(1)} s` }, b.step);
+          const drawn = bar(scale, width, b.from, b.to, { class: `span ${kind}`, title: `${b.step}, ${(b.to - b.from).toFixed(1)} s` }, b.step);
           drawn.style.top = `${n * 17}px`;
           line.append(drawn);
         }

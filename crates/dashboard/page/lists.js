@@ -10,7 +10,7 @@ const pods = {
       const row = make("div", { class: "pod-row" }, make("div", { class: "name" }, node));
       row.cells = PODS.map((pod) => {
         const number = make("span", { class: "revision" });
-        const button = make("button", { type: "button", class: "pod", "data-state": "waiting" }, make("span", { class: "pod-name" }, pod.replace("kube-", "")), number);
+        const button = make("button", { type: "button", class: "pod", "data-state": "waiting" }, make("span", { class: "pod-name" }, pod.replace("kube-", "")), make("span", { class: "hidden" }, ` on ${node}: `), number);
         button.number = number;
         button.addEventListener("click", () => detail.open(`pod/${node}/${pod}`, button));
         row.append(button);
@@ -19,23 +19,19 @@ const pods = {
       return row;
     });
   },
-  paint(t, index) {
+  paint(t) {
     for (const track of this.tracks) {
       const cell = $("pods").known.get(track.node).cells[PODS.indexOf(track.name)];
       const frame = frameAt(track.frames, t), state = frame?.state ?? "waiting";
-      const current = index.story.get(`revisions/${track.name}`)?.nodes[track.node]?.[0];
-      // In between the installer knows; now the operator knows whether it also runs.
-      const runs = player.live && current > 0 && frame?.revision === current;
       const text = state === "waiting" ? "–" : state === "gone" ? "stopped" : frame.revision === undefined ? "runs" : state === "open" ? `→ ${frame.revision}` : state === "failed" ? `${frame.revision} failed` : String(frame.revision);
       say(cell.number, text);
-      const said = frame?.revision === undefined ? WORDS[state] : `revision ${frame.revision}, ${state === "open" ? "is being installed" : runs ? "runs" : state === "done" ? "installed" : WORDS[state]}`;
-      show(cell, state, `${track.name} on ${track.node}: ${said}`);
+      show(cell, state);
     }
   },
 };
 
 /** Lines of a list: those up to the moment, newest first, so many at most. */
-const MOST_LINES = 150;
+const MOST_LINES = 80;
 function lines(list, moments, t) {
   let end = 0;
   while (end < moments.length && moments[end].at <= t) end++;

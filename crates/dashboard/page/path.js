@@ -49,7 +49,7 @@ const path = {
         const state = frame?.state ?? "waiting";
         const took = secondsAt(cell.track.frames, t);
         say(cell.took, took === null ? "" : took.toFixed(1));
-        show(cell, state, state === "open" ? `${cell.title_}: ${WORDS.open}` : `${cell.title_}: ${WORDS[state]}${took === null ? "" : `, ${took.toFixed(1)} seconds`}`);
+        show(cell, state, `${cell.title_}: ${WORDS[state]}${took === null ? "" : `, ${took.toFixed(1)} seconds`}`);
       }
     }
     for (const machine of index.machines) {

@@ -164,3 +164,69 @@ fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or_default()
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use seedling_lab::Labs;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    /// The answer's head and body; a stream's only as far as its first part.
+    async fn ask(token: Option<Token>, request: &str) -> String {
+        let nowhere = std::path::PathBuf::from("/nonexistent");
+        let live = Live::follow(Labs { state: nowhere.clone(), cache: nowhere }, "none", "e".into());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, live, token));
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        connection.write_all(format!("{request}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let read = connection.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..read]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn only_get_only_by_address_and_nothing_from_elsewhere() {
+        let here = "Host: 127.0.0.1";
+        for (request, status) in [
+            (format!("GET / HTTP/1.1\r\n{here}"), "200"),
+            ("GET / HTTP/1.1\r\nHost: localhost:80".to_string(), "200"),
+            (format!("GET /app.js HTTP/1.1\r\n{here}"), "200"),
+            (format!("GET /state?at=1.5 HTTP/1.1\r\n{here}"), "200"),
+            (format!("GET /state?at=x HTTP/1.1\r\n{here}"), "400"),
+            (format!("GET /log/master-0 HTTP/1.1\r\n{here}"), "404"),
+            (format!("GET /log/..%2f..%2fetc%2fpasswd HTTP/1.1\r\n{here}"), "404"),
+            (format!("GET /nothing HTTP/1.1\r\n{here}"), "404"),
+            (format!("POST / HTTP/1.1\r\n{here}"), "405"),
+            (format!("DELETE /stream HTTP/1.1\r\n{here}"), "405"),
+            ("GET / HTTP/1.1\r\nHost: evil.example".to_string(), "421"),
+            ("GET /stream HTTP/1.1\r\nHost: evil.example:8090".to_string(), "421"),
+        ] {
+            let answer = ask(None, &request).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}\n{answer}");
+            assert!(answer.contains("content-security-policy: default-src 'none'"), "{answer}");
+        }
+        let stream = ask(None, &format!("GET /stream HTTP/1.1\r\n{here}")).await;
+        assert!(stream.contains("text/event-stream"), "{stream}");
+    }
+
+    #[tokio::test]
+    async fn elsewhere_the_token_is_needed_once_and_then_the_cookie() {
+        let token = Token::for_address("0.0.0.0:0".parse().unwrap()).unwrap().unwrap();
+        let ask = async |line: &str, more: &str| {
+            ask(Some(token.clone()), &format!("GET {line} HTTP/1.1\r\nHost: 192.168.1.5{more}")).await
+        };
+        for path in ["/", "/app.js", "/stream", "/state", "/?token=", "/?token=00", "/log/helper"] {
+            let answer = ask(path, "").await;
+            assert!(answer.starts_with("HTTP/1.1 401 "), "{path}: {answer}");
+        }
+        let answer = ask(&format!("/?token={}", token.text()), "").await;
+        assert!(answer.starts_with("HTTP/1.1 303 ") && answer.contains("location: /\r\n"), "{answer}");
+        assert!(answer.contains("; HttpOnly; SameSite=Strict"), "{answer}");
+        let cookie = format!("\r\nCookie: {COOKIE}={}", token.text());
+        assert!(ask("/", &cookie).await.starts_with("HTTP/1.1 200 "));
+        assert!(ask("/", &format!("{cookie}0")).await.starts_with("HTTP/1.1 401 "));
+    }
+}
