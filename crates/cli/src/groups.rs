@@ -11,7 +11,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Try it in a lab on this machine", &["lab", "kubectl", "chaos"]),
     ("Go through a bring-up step by step", &["stage", "render"]),
-    ("Observe a cluster", &["status", "verify", "gather", "analyze", "timeline", "csr", "probe"]),
+    (
+        "Observe a cluster",
+        &["status", "dashboard", "verify", "gather", "analyze", "timeline", "csr", "probe"],
+    ),
     ("Operate a cluster", &["certs", "etcd", "node"]),
     ("Other", &["completion", "version"]),
 ];

@@ -6,9 +6,9 @@ mod usage;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
-    analyze, certs, chaos, completion, create, csr, destroy, dist, docs, etcd, explain, gather, graph,
-    helper, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage, status,
-    timeline, verify, version, wait_for,
+    analyze, certs, chaos, completion, create, csr, dashboard, destroy, dist, docs, etcd, explain, gather,
+    graph, helper, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage,
+    status, timeline, verify, version, wait_for,
 };
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -73,6 +73,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Show how long each step of a lab's installation took, with the critical path marked
     Timeline(timeline::TimelineArgs),
+    /// Show a lab's bring-up on a web page: live, or replayed at any speed
+    Dashboard(dashboard::DashboardArgs),
     /// List certificate signing requests: who asked, whether it was approved, and why; approve them by hand
     Csr(csr::CsrArgs),
     /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
@@ -144,6 +146,7 @@ fn main() -> ExitCode {
             Command::Status(args) => done(status::run(args).await),
             Command::Verify(args) => verify::run(args).await,
             Command::Timeline(args) => done(timeline::run(args)),
+            Command::Dashboard(args) => done(dashboard::run(args).await),
             Command::Csr(args) => done(csr::run(args).await),
             Command::Machine(command) => done(node_reissue::run(command).await),
             Command::Stage(command) => stage::run(command).await,

@@ -9,6 +9,7 @@ pub(crate) mod chaos;
 pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod csr;
+pub(crate) mod dashboard;
 pub(crate) mod destroy;
 pub(crate) mod dist;
 pub(crate) mod docs;
