@@ -64,23 +64,22 @@ impl<'a> BringUp<'a> {
     /// Until the cluster is installed. The bootstrap machine is switched off on the way.
     pub async fn grow(&mut self) -> Result<(), LabError> {
         let masters = self.lab.record.spec.inventory.masters().len();
-        self.wait(Milestone::ApiUp, API, "the API answers").await?;
-        self.wait(Milestone::MastersJoined(masters), MASTERS, "the masters have joined").await?;
+        self.wait(Milestone::ApiUp, "the API answers").await?;
+        self.wait(Milestone::MastersJoined(masters), "the masters have joined").await?;
         self.tell_first_boots();
-        self.wait(Milestone::EtcdOnMasters, ETCD, "etcd runs on the masters").await?;
-        self.wait(Milestone::BootstrapComplete, COMPLETE, "bootstrapping").await?;
-        self.wait(Milestone::BootstrapMemberRemoved, MEMBER_REMOVED, "etcd has left the bootstrap node")
-            .await?;
+        self.wait(Milestone::EtcdOnMasters, "etcd runs on the masters").await?;
+        self.wait(Milestone::BootstrapComplete, "bootstrapping").await?;
+        self.wait(Milestone::BootstrapMemberRemoved, "etcd has left the bootstrap node").await?;
         if let Some(bootstrap) = self.lab.record.spec.inventory.bootstrap() {
             self.lab.machine(&bootstrap.name)?.cut_off().await?;
             self.reached(SWITCHED_OFF, SWITCHED_OFF)?;
         }
-        self.wait(Milestone::Initialized, FINISHED, "all operators have finished").await?;
+        self.wait(Milestone::Initialized, "all operators have finished").await?;
         match self.lab.record.spec.inventory.role(Role::Worker).count() {
             0 => Ok(()),
             workers => {
                 let ready = Milestone::WorkersReady(workers);
-                self.wait(ready, WORKERS, "the workers have joined").await
+                self.wait(ready, "the workers have joined").await
             }
         }
     }
