@@ -24,7 +24,7 @@ pub struct Live {
     labs: Labs,
     name: String,
     history: Arc<Mutex<History>>,
-    rest: Arc<Mutex<Rest>>,
+    rest: Arc<Mutex<Arc<Rest>>>,
     told: watch::Sender<u64>,
 }
 
@@ -71,14 +71,13 @@ impl Live {
         loop {
             every.tick().await;
             let Some(lab) = self.lab() else { continue };
-            let now = (read::signature(&lab), locked(&self.rest).clone());
-            if seen.as_ref() == Some(&now) {
+            let (files, rest) = (read::signature(&lab), locked(&self.rest).clone());
+            if seen.as_ref().is_some_and(|(old, known)| *old == files && Arc::ptr_eq(known, &rest)) {
                 continue;
             }
-            let rest = now.1.clone();
-            seen = Some(now);
+            seen = Some((files, rest.clone()));
             let read = tokio::task::spawn_blocking(move || {
-                let Rest { cluster, certificates, power } = rest;
+                let Rest { cluster, certificates, power } = (*rest).clone();
                 story(&Inputs { cluster, certificates, power, ..read::read(&lab) })
             });
             let Ok(story) = read.await else { continue };
@@ -92,13 +91,14 @@ impl Live {
         let (mut every, mut round) = (interval(ASK_EVERY), 0);
         loop {
             every.tick().await;
-            let Some(lab) = self.lab() else {
-                *locked(&self.rest) = Rest::default();
-                continue;
-            };
             let old = locked(&self.rest).clone();
-            let new = gather(&lab, old, round % ROUNDS_OF_THE_REST == 0).await;
-            *locked(&self.rest) = new;
+            let new = match self.lab() {
+                Some(lab) => gather(&lab, (*old).clone(), round % ROUNDS_OF_THE_REST == 0).await,
+                None => Rest::default(),
+            };
+            if new != *old {
+                *locked(&self.rest) = Arc::new(new);
+            }
             round += 1;
         }
     }
