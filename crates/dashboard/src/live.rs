@@ -31,6 +31,9 @@ pub struct Live {
 /// What is not in the files that are looked at all the time.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest {
+    /// The API answered the last question.
+    api: bool,
+    /// What it said when it last did.
     cluster: Option<Cluster>,
     certificates: Vec<Certificate>,
     power: BTreeMap<String, String>,
@@ -77,8 +80,8 @@ impl Live {
             }
             seen = Some((files, rest.clone()));
             let read = tokio::task::spawn_blocking(move || {
-                let Rest { cluster, certificates, power } = (*rest).clone();
-                story(&Inputs { cluster, certificates, power, ..read::read(&lab) })
+                let Rest { api, cluster, certificates, power } = (*rest).clone();
+                story(&Inputs { api, cluster, certificates, power, ..read::read(&lab) })
             });
             let Ok(story) = read.await else { continue };
             if locked(&self.history).update(story) {
@@ -106,8 +109,8 @@ impl Live {
 
 /// Once, for a file.
 pub async fn read_once(lab: &Lab) -> Inputs {
-    let Rest { cluster, certificates, power } = gather(lab, Rest::default(), true).await;
-    Inputs { cluster, certificates, power, ..read::read(lab) }
+    let Rest { api, cluster, certificates, power } = gather(lab, Rest::default(), true).await;
+    Inputs { api, cluster, certificates, power, ..read::read(lab) }
 }
 
 async fn gather(lab: &Lab, old: Rest, all: bool) -> Rest {
@@ -116,7 +119,7 @@ async fn gather(lab: &Lab, old: Rest, all: bool) -> Rest {
         true => seedling_cluster::connect(Some(&kubeconfig)).await.ok(),
         false => None,
     };
-    let mut rest = Rest { cluster: None, ..old.clone() };
+    let mut rest = Rest { api: false, ..old.clone() };
     if let Some(client) = &client
         && let Ok(Ok(cluster)) = timeout(ANSWER_WITHIN, cluster::ask(client)).await
     {
@@ -125,7 +128,7 @@ async fn gather(lab: &Lab, old: Rest, all: bool) -> Rest {
             Some(known) => known,
             None => timeout(ANSWER_WITHIN, cluster::certificates(client)).await.unwrap_or_default(),
         };
-        rest.cluster = Some(Cluster { certificates, ..cluster });
+        (rest.api, rest.cluster) = (true, Some(Cluster { certificates, ..cluster }));
     }
     if all {
         let lab_ = lab.clone();

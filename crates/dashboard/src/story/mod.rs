@@ -169,7 +169,7 @@ pub fn story(inputs: &Inputs) -> Story {
             domain: inputs.domain.clone(),
             started: inputs.started,
             seconds: inputs.finished.then(|| inputs.milestones.last().map(|(_, at)| *at)).flatten(),
-            api: inputs.cluster.is_some(),
+            api: inputs.api,
         },
     );
     for (place, host) in inputs.inventory.hosts.iter().enumerate() {

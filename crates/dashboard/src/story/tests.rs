@@ -3,9 +3,9 @@
 use super::*;
 use crate::inputs::Inputs;
 use proptest::prelude::*;
-use seedling_steps::journal::Fate;
+use seedling_steps::journal::{Event, Fate, Line};
 
-pub(crate) fn recorded() -> Inputs {
+fn recorded() -> Inputs {
     serde_json::from_str(include_str!("../../tests/data/bring-up.json")).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -35,7 +35,7 @@ fn timed(state: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// A replay shows what the live page showed.
     #[test]
@@ -75,8 +75,6 @@ proptest! {
         }
     }
 }
-use seedling_steps::journal::{Event, Line};
-
 fn members(story: &Story, at: f64) -> (usize, usize) {
     let state = |wanted: State| {
         let tracks = story.values().filter_map(|part| match part {
