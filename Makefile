@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test test-all check unit components e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
+.PHONY: fresh lab test test-all check unit components browser e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -56,6 +56,9 @@ unit: setup ## unit and integration tests
 
 components: release ## tests against a real API server, etcd and disk, without a lab
 	$(CARGO) test $(FLAGS) --test payload --test restore --test space --test bad_disk -- --ignored
+
+browser: setup ## the live page in headless Chromium, which is installed if it is missing
+	@scripts/browser.sh
 
 e2e: release ## real bring-ups, asserted by asking the real components; E2E="pulled seeded" for some parts
 	$(CARGO) test $(FLAGS) --test e2e -- $(E2E)

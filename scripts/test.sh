@@ -10,6 +10,7 @@ step "setup" scripts/setup.sh
 step "format, lints, dependencies" scripts/check.sh
 step "a fresh machine, Debian 12 or 13 by date" scripts/fresh-root.sh --today
 step "unit and integration tests" make --no-print-directory unit
+step "the live page in a browser" make --no-print-directory browser
 step "payload" make --no-print-directory release
 step "real components without a lab" make --no-print-directory components
 step "end to end" make --no-print-directory e2e E2E="pulled seeded"

@@ -93,13 +93,16 @@ const player = {
 
 const status = {
   away: false,
+  /** The API is asked every few seconds; power is known from the same round. */
+  asked: () => index.machines.some((machine) => machine.power),
   paint() {
     const { lab } = index, failed = index.group("stage").find((track) => frameAt(track.frames, player.t)?.state === "failed");
     const [state, text] = this.away && !recorded ? ["interrupted", "the server does not answer; trying again"]
       : !lab.started ? ["waiting", "the machines are not switched on yet"]
       : !player.live ? ["skipped", lab.seconds ? `replay of ${lab.seconds.toFixed(1)} s` : "replay"]
       : failed ? ["failed", `${failed.name.replace("bootkube/", "")} failed`]
-      : lab.seconds ? ["done", `grown in ${lab.seconds.toFixed(1)} s${recorded ? "" : lab.api ? "" : "; the API does not answer"}`]
+      : lab.seconds && !recorded && !lab.api && this.asked() ? ["interrupted", `grown in ${lab.seconds.toFixed(1)} s; the API does not answer`]
+      : lab.seconds ? ["done", `grown in ${lab.seconds.toFixed(1)} s`]
       : ["open", "growing"];
     show($("status"), state);
     say($("status-text"), text);
@@ -122,6 +125,7 @@ function changed() {
   certificates.sync(index);
   log.sync(index);
   ticks();
+  document.querySelector("main").classList.remove("empty");
   wake();
 }
 

@@ -87,6 +87,13 @@ function moveVeil(element, t, scale) {
   }
 }
 
+/** What the helper tells of a boot is a station; the rest is a step of a journal. */
+const TOLD = { "power to DHCP": "power", "DHCP to pointer": "ignition", "waits for its configuration": "config", "fetches its software": "software", "kubelet, static pods, API server ready": "api" };
+function keyOf(node, step) {
+  const key = TOLD[step] ? `station/${node}/${TOLD[step]}` : `step/${node}/${step.replace(" ", "/")}`;
+  return index.story.has(key) ? key : null;
+}
+
 /** Parts of the critical path below this are not listed one by one. */
 const SHORT = 0.5;
 
@@ -105,6 +112,8 @@ const timeline = {
           const kind = onPath(row.node, b) ? "critical" : b.waits ? "waits" : "work";
           const drawn = bar(scale, width, b.from, b.to, { class: `span ${kind}`, title: `${b.step}, ${(b.to - b.from).toFixed(1)} s` }, b.step);
           drawn.style.top = `${n * 17}px`;
+          // For the keyboard the same is in the list of the critical path and in the grid.
+          drawn.addEventListener("click", () => { const key = keyOf(row.node, b.step); if (key) detail.open(key, $("time-title")); });
           line.append(drawn);
         }
         line.style.height = `${(n + 1) * 17 - 2}px`;
@@ -124,7 +133,9 @@ const timeline = {
     keyed($("critical"), long, (part) => `${part.from} ${part.to} ${part.step}`, (part) => {
       const size = make("i", {});
       size.style.width = `${(took(part) / longest) * 100}%`;
-      const item = make("li", {}, make("span", { class: "when" }, part.from.toFixed(1)), make("span", { class: "who" }, part.node), make("span", { class: "what" }, part.step),
+      const key = keyOf(part.node, part.step), what = make(key ? "button" : "span", { class: "what", type: key ? "button" : null }, part.step);
+      if (key) what.addEventListener("click", () => detail.open(key, what));
+      const item = make("li", {}, make("span", { class: "when" }, part.from.toFixed(1)), make("span", { class: "who" }, part.node), what,
         make("span", { class: "size", "aria-hidden": "true" }, size), make("span", { class: "took" }, `${took(part).toFixed(1)} s`));
       item.from = part.from;
       item.to = part.to;

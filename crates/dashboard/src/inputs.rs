@@ -28,6 +28,9 @@ pub struct Inputs {
     pub certificates: Vec<Certificate>,
     /// Power by machine, as it is now.
     pub power: BTreeMap<String, String>,
+    /// The API answers now.
+    pub api: bool,
+    /// What it said when it last answered.
     pub cluster: Option<Cluster>,
 }
 

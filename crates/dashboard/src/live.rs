@@ -24,13 +24,16 @@ pub struct Live {
     labs: Labs,
     name: String,
     history: Arc<Mutex<History>>,
-    rest: Arc<Mutex<Rest>>,
+    rest: Arc<Mutex<Arc<Rest>>>,
     told: watch::Sender<u64>,
 }
 
 /// What is not in the files that are looked at all the time.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest {
+    /// The API answered the last question.
+    api: bool,
+    /// What it said when it last did.
     cluster: Option<Cluster>,
     certificates: Vec<Certificate>,
     power: BTreeMap<String, String>,
@@ -71,15 +74,14 @@ impl Live {
         loop {
             every.tick().await;
             let Some(lab) = self.lab() else { continue };
-            let now = (read::signature(&lab), locked(&self.rest).clone());
-            if seen.as_ref() == Some(&now) {
+            let (files, rest) = (read::signature(&lab), locked(&self.rest).clone());
+            if seen.as_ref().is_some_and(|(old, known)| *old == files && Arc::ptr_eq(known, &rest)) {
                 continue;
             }
-            let rest = now.1.clone();
-            seen = Some(now);
+            seen = Some((files, rest.clone()));
             let read = tokio::task::spawn_blocking(move || {
-                let Rest { cluster, certificates, power } = rest;
-                story(&Inputs { cluster, certificates, power, ..read::read(&lab) })
+                let Rest { api, cluster, certificates, power } = (*rest).clone();
+                story(&Inputs { api, cluster, certificates, power, ..read::read(&lab) })
             });
             let Ok(story) = read.await else { continue };
             if locked(&self.history).update(story) {
@@ -92,13 +94,14 @@ impl Live {
         let (mut every, mut round) = (interval(ASK_EVERY), 0);
         loop {
             every.tick().await;
-            let Some(lab) = self.lab() else {
-                *locked(&self.rest) = Rest::default();
-                continue;
-            };
             let old = locked(&self.rest).clone();
-            let new = gather(&lab, old, round % ROUNDS_OF_THE_REST == 0).await;
-            *locked(&self.rest) = new;
+            let new = match self.lab() {
+                Some(lab) => gather(&lab, (*old).clone(), round % ROUNDS_OF_THE_REST == 0).await,
+                None => Rest::default(),
+            };
+            if new != *old {
+                *locked(&self.rest) = Arc::new(new);
+            }
             round += 1;
         }
     }
@@ -106,8 +109,8 @@ impl Live {
 
 /// Once, for a file.
 pub async fn read_once(lab: &Lab) -> Inputs {
-    let Rest { cluster, certificates, power } = gather(lab, Rest::default(), true).await;
-    Inputs { cluster, certificates, power, ..read::read(lab) }
+    let Rest { api, cluster, certificates, power } = gather(lab, Rest::default(), true).await;
+    Inputs { api, cluster, certificates, power, ..read::read(lab) }
 }
 
 async fn gather(lab: &Lab, old: Rest, all: bool) -> Rest {
@@ -116,7 +119,7 @@ async fn gather(lab: &Lab, old: Rest, all: bool) -> Rest {
         true => seedling_cluster::connect(Some(&kubeconfig)).await.ok(),
         false => None,
     };
-    let mut rest = Rest { cluster: None, ..old.clone() };
+    let mut rest = Rest { api: false, ..old.clone() };
     if let Some(client) = &client
         && let Ok(Ok(cluster)) = timeout(ANSWER_WITHIN, cluster::ask(client)).await
     {
@@ -125,7 +128,7 @@ async fn gather(lab: &Lab, old: Rest, all: bool) -> Rest {
             Some(known) => known,
             None => timeout(ANSWER_WITHIN, cluster::certificates(client)).await.unwrap_or_default(),
         };
-        rest.cluster = Some(Cluster { certificates, ..cluster });
+        (rest.api, rest.cluster) = (true, Some(Cluster { certificates, ..cluster }));
     }
     if all {
         let lab_ = lab.clone();

@@ -169,7 +169,7 @@ pub fn story(inputs: &Inputs) -> Story {
             domain: inputs.domain.clone(),
             started: inputs.started,
             seconds: inputs.finished.then(|| inputs.milestones.last().map(|(_, at)| *at)).flatten(),
-            api: inputs.cluster.is_some(),
+            api: inputs.api,
         },
     );
     for (place, host) in inputs.inventory.hosts.iter().enumerate() {
@@ -252,14 +252,15 @@ impl Track {
         self.frames.iter().rev().find(|frame| frame.at <= moment)
     }
 
-    /// Frames come in the order of time; one that says the same as the last says nothing.
-    fn push(&mut self, frame: Frame) {
-        let same = |last: &Frame| {
-            (last.state, &last.note, last.revision) == (frame.state, &frame.note, frame.revision)
-        };
-        if !self.frames.last().is_some_and(same) {
-            self.frames.push(frame);
+    /// Frames are in the order of time, also when a machine's clock was put back; one that says the same as the last says nothing.
+    fn push(&mut self, mut frame: Frame) {
+        if let Some(last) = self.frames.last() {
+            if (last.state, &last.note, last.revision) == (frame.state, &frame.note, frame.revision) {
+                return;
+            }
+            frame.at = frame.at.max(last.at);
         }
+        self.frames.push(frame);
     }
 
     /// The first time it was so.

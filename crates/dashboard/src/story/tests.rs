@@ -3,9 +3,9 @@
 use super::*;
 use crate::inputs::Inputs;
 use proptest::prelude::*;
-use seedling_steps::journal::Fate;
+use seedling_steps::journal::{Event, Fate, Line};
 
-pub(crate) fn recorded() -> Inputs {
+fn recorded() -> Inputs {
     serde_json::from_str(include_str!("../../tests/data/bring-up.json")).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -35,7 +35,7 @@ fn timed(state: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// A replay shows what the live page showed.
     #[test]
@@ -74,8 +74,29 @@ proptest! {
             }
         }
     }
+
+    /// Whatever stands in journals, with whatever clock.
+    #[test]
+    fn frames_are_in_the_order_of_time(said in prop::collection::vec((0usize..5, 0usize..8, 0u8..4, -9i64..99), 0..60)) {
+        let mut inputs = recorded();
+        let who = ["boot", "bootkube", "etcd-join", "installer/etcd-pod", "kubelet-join"];
+        let steps = [None, Some("a"), Some("a/b"), Some("membership"), Some("revision-1"), Some("revision-1/files"), Some("wait-for-etcd"), Some("")];
+        let line = |&(w, s, event, at): &(usize, usize, u8, i64)| Line {
+            time: jiff::Timestamp::from_millisecond(inputs.started + at * 700).map(|t| t.to_string()).unwrap_or_default(),
+            who: who[w].into(),
+            step: steps[s].map(str::to_string),
+            event: [Event::Begin, Event::End, Event::Failed, Event::Skipped][usize::from(event)],
+            note: None,
+            facts: BTreeMap::new(),
+        };
+        let lines: Vec<Line> = said.iter().map(line).collect();
+        inputs.journals.values_mut().for_each(|journal| journal.clone_from(&lines));
+        for part in story(&inputs).into_values() {
+            let Part::Track(track) = part else { continue };
+            prop_assert!(track.frames.is_sorted_by(|a, b| a.at <= b.at), "{} {:?}", track.name, track.frames);
+        }
+    }
 }
-use seedling_steps::journal::{Event, Line};
 
 fn members(story: &Story, at: f64) -> (usize, usize) {
     let state = |wanted: State| {
