@@ -13,6 +13,7 @@ mod quorum;
 mod recover;
 mod restore;
 mod seeds;
+mod step;
 mod trust;
 mod words;
 mod workers;
@@ -49,7 +50,7 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 7] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers"];
+const PARTS: [&str; 8] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -82,6 +83,11 @@ fn main() -> ExitCode {
         }
         if named("restore") {
             restored(&mut suite);
+        }
+        // A bring-up of its own: by name only.
+        if named("step") {
+            let lab = Lab { name: "e2e-step".into() };
+            suite.check("a_person_goes_through_a_bring_up", || step::stepped(&lab));
         }
         // Two bring-ups of their own: by name only.
         if named("workers") {

@@ -13,7 +13,8 @@ const SEEDLING: &str = env!("CARGO_BIN_EXE_seedling");
 
 fn release() -> Value {
     let image = |name: &str| format!("registry.seedling.internal/seedling/{name}@sha256:{}", "0".repeat(64));
-    let programs = ["seedling", "kubectl", "containerd", "containerd-shim-runc-v2", "ctr", "crictl", "runc", "kubelet"];
+    let programs =
+        ["seedling", "kubectl", "containerd", "containerd-shim-runc-v2", "ctr", "crictl", "runc", "kubelet"];
     let images = ["pause", "seedling", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
     let images: BTreeMap<_, _> = images.iter().map(|name| (*name, image(name))).collect();
     let binaries = programs.map(|name| (name, json!({"sha512": "0".repeat(128), "size": 1})));
@@ -50,9 +51,11 @@ fn assets() -> TempDir {
 /// What Ignition and release-image.service leave on the bootstrap node.
 fn node() -> TempDir {
     let (assets, root) = (assets(), tempfile::tempdir().unwrap());
-    let ignition: Value = serde_json::from_str(&fs::read_to_string(assets.path().join("bootstrap.ign")).unwrap()).unwrap();
+    let ignition: Value =
+        serde_json::from_str(&fs::read_to_string(assets.path().join("bootstrap.ign")).unwrap()).unwrap();
     for file in ignition["storage"]["files"].as_array().unwrap() {
-        let source = file.pointer("/contents/source").and_then(Value::as_str).and_then(seedling_ignition::decode);
+        let source =
+            file.pointer("/contents/source").and_then(Value::as_str).and_then(seedling_ignition::decode);
         if let (Some(contents), Some(path)) = (source, file["path"].as_str()) {
             put(root.path(), path, &contents);
         }
@@ -62,7 +65,11 @@ fn node() -> TempDir {
         ("0000_10_config_01_infrastructures.crd.yaml", "CustomResourceDefinition"),
     ];
     for (name, kind) in manifests {
-        put(root.path(), &format!("/opt/openshift/release-manifests/{name}"), format!("kind: {kind}\n").as_bytes());
+        put(
+            root.path(),
+            &format!("/opt/openshift/release-manifests/{name}"),
+            format!("kind: {kind}\n").as_bytes(),
+        );
     }
     root
 }
@@ -83,7 +90,19 @@ struct Terminal(String);
 impl Terminal {
     fn run(command: &str) -> Self {
         let terminal = Self(format!("seedling-{}-{:p}", std::process::id(), command));
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "step", "-x", "160", "-y", "200", command]);
+        terminal.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "step",
+            "-x",
+            "160",
+            "-y",
+            "200",
+            command,
+        ]);
         terminal
     }
 
@@ -118,7 +137,10 @@ impl Drop for Terminal {
 
 /// A shell around it, so that what it said last stays on the screen.
 fn step(root: &Path) -> Terminal {
-    Terminal::run(&format!("env -u SHELL {SEEDLING} bootkube --step --root {}; echo ended $?; exec cat", root.display()))
+    Terminal::run(&format!(
+        "env -u SHELL {SEEDLING} bootkube --step --root {}; echo ended $?; exec cat",
+        root.display()
+    ))
 }
 
 #[test]
@@ -209,7 +231,10 @@ fn a_stage_is_rendered_alone_from_an_asset_directory() {
     let made = render("kube-controller-manager-bootstrap");
     let (listed, said) = (String::from_utf8(made.stdout).unwrap(), String::from_utf8(made.stderr).unwrap());
     assert!(made.status.success() && said.contains("config-bootstrap"), "{said}");
-    assert!(listed.contains("kube-controller-manager-pod.yaml") && !listed.contains("csr-signer.key"), "{listed}");
+    assert!(
+        listed.contains("kube-controller-manager-pod.yaml") && !listed.contains("csr-signer.key"),
+        "{listed}"
+    );
 
     let refused = render("cb-bootstrap");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("asks a running cluster"));

@@ -185,5 +185,5 @@ async fn what_failed_is_told_and_asked_again() {
     }
     journal.end(&format!("openshift-manifests/{PAUSED}")).unwrap();
     let (ended, said) = driven(&node, "").await;
-    assert!(ended == Ended::Failed && said.contains("stage openshift-manifests failed"), "{said}");
+    assert!(ended == Ended::Failed && said.contains("openshift-manifests: failed: "), "{said}");
 }

@@ -4,8 +4,8 @@
 use anyhow::{Context, Result};
 use clap::{Args, Command, CommandFactory};
 use seedling_observe::figures::{quote, summary_of};
-use std::fmt::Write;
 use seedling_types::description::Kind;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -42,15 +42,27 @@ fn pages() -> [(&'static str, String); 8] {
     [
         (
             "components.md",
-            described("Components", &format!("{says} programs, operators, services on nodes and the helper's servers."), &[Kind::Component]),
+            described(
+                "Components",
+                &format!("{says} programs, operators, services on nodes and the helper's servers."),
+                &[Kind::Component],
+            ),
         ),
         (
             "ports-and-files.md",
-            described("Ports and files", &format!("{says} ports and of paths on nodes."), &[Kind::Port, Kind::File]),
+            described(
+                "Ports and files",
+                &format!("{says} ports and of paths on nodes."),
+                &[Kind::Port, Kind::File],
+            ),
         ),
         (
             "conditions.md",
-            described("Conditions", &format!("What is waited for, by name: {} each.", says.to_lowercase()), &[Kind::Condition]),
+            described(
+                "Conditions",
+                &format!("What is waited for, by name: {} each.", says.to_lowercase()),
+                &[Kind::Condition],
+            ),
         ),
         (
             "seeds.md",
@@ -124,7 +136,8 @@ fn described(title: &str, intro: &str, kinds: &[Kind]) -> String {
     let mut text = format!("# {title}\n\n{NOTE}\n{intro}\n");
     let catalog = super::explain::catalog();
     for thing in kinds.iter().flat_map(|kind| catalog.of(*kind)) {
-        let number = if thing.kind == Kind::Stage { format!("{}. ", thing.also.join("")) } else { String::new() };
+        let number =
+            if thing.kind == Kind::Stage { format!("{}. ", thing.also.join("")) } else { String::new() };
         let _ = write!(text, "\n## {number}{}\n\n{}", thing.name, thing.markdown());
     }
     text
