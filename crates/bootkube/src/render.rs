@@ -61,7 +61,7 @@ fn missing(step: &PlannedStage, input: &Tree) -> Vec<&'static PlannedStage> {
                 .iter()
                 .filter(|read| !read.contains(" ("))
                 .filter(lacks)
-                .any(|read| writes(read))
+                .any(writes)
         };
         if PLAN.iter().filter(|reader| wanted.contains(&reader.stage.name)).any(needs) {
             wanted.push(other.stage.name);

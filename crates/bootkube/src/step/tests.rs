@@ -146,7 +146,7 @@ async fn a_person_looks_runs_and_quits() {
     for part in [
         "1 of 22: openshift-manifests",
         "upstream  cp openshift/* manifests/",
-        "/opt/openshift/openshift/c.yaml  38 bytes  ConfigMap c",
+        "/opt/openshift/openshift/c.yaml  36 bytes  ConfigMap c",
         "it holds a secret, which is not shown",
         "kind: ConfigMap\nmetadata",
         "`l FILE` shows a file; bootkube waits",
