@@ -14,6 +14,7 @@ mod quorum;
 mod recover;
 mod restore;
 mod seeds;
+mod step;
 mod trust;
 mod verify;
 mod words;
@@ -51,7 +52,7 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 7] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers"];
+const PARTS: [&str; 8] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -84,6 +85,11 @@ fn main() -> ExitCode {
         }
         if named("restore") {
             restored(&mut suite);
+        }
+        // A bring-up of its own: by name only.
+        if named("step") {
+            let lab = Lab { name: "e2e-step".into() };
+            suite.check("a_person_goes_through_a_bring_up", || step::stepped(&lab));
         }
         // Two bring-ups of their own: by name only.
         if named("workers") {

@@ -55,13 +55,7 @@ fn missing(step: &PlannedStage, input: &Tree) -> Vec<&'static PlannedStage> {
             let lacks = |read: &&&str| !input.keys().any(|path| matches_pattern(&on_node(read), path));
             let writes =
                 |read: &&str| other.stage.writes.iter().any(|write| overlap(&on_node(write), &on_node(read)));
-            reader
-                .stage
-                .reads
-                .iter()
-                .filter(|read| !read.contains(" ("))
-                .filter(lacks)
-                .any(|read| writes(read))
+            reader.stage.reads.iter().filter(|read| !read.contains(" (")).filter(lacks).any(writes)
         };
         if PLAN.iter().filter(|reader| wanted.contains(&reader.stage.name)).any(needs) {
             wanted.push(other.stage.name);

@@ -1,7 +1,9 @@
 //! A stage's check at any time, with what it is about as evidence.
 
 use crate::step::evidence;
-use crate::{Context, PlannedStage, Result};
+use crate::{Context, PLAN, PlannedStage, Result};
+use seedling_steps::journal::fold;
+use seedling_types::description::on_node;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -23,7 +25,7 @@ pub async fn verify(root: &Path, step: &PlannedStage) -> Result<Verdict> {
     let context = Context::load(root)?;
     let seen = timeout(ANSWERS_WITHIN, (step.check)(&context)).await;
     let holds = match seen {
-        Ok(seen) => seen.map_err(|error| error.to_string()),
+        Ok(seen) => seen.map_err(|error| format!("{error}{}", undone_since(&context, step))),
         Err(_) => {
             Err(format!("it is waited for, and did not come about within {} s", ANSWERS_WITHIN.as_secs()))
         }
@@ -34,6 +36,19 @@ pub async fn verify(root: &Path, step: &PlannedStage) -> Result<Verdict> {
         holds,
         evidence: evidence(root, &step.stage),
     })
+}
+
+/// A later stage that has removed what this one wrote, as it should.
+fn undone_since(c: &Context, step: &PlannedStage) -> String {
+    let Ok(lines) = c.journal.read() else { return String::new() };
+    let state = fold(&lines);
+    let removes = |later: &&PlannedStage| {
+        let removed = later.stage.writes.iter().filter(|declared| declared.ends_with("(removed)"));
+        removed.clone().any(|declared| step.stage.writes.iter().any(|own| on_node(own) == on_node(declared)))
+    };
+    let later = PLAN.iter().skip_while(|other| other.stage.name != step.stage.name).skip(1).filter(removes);
+    let done = later.filter(|later| state.is_done(c.journal.who(), later.stage.name));
+    done.map(|later| format!(" ({} has removed it since)", later.stage.name)).collect()
 }
 
 impl Verdict {

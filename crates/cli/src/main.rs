@@ -80,10 +80,10 @@ enum Command {
     /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
-    /// List bootkube's stages, or check one on the bootstrap node and show the evidence
+    /// List the stages of the bootstrap node, or check one there and show the evidence
     #[command(subcommand)]
     Stage(stage::StageCommand),
-    /// Make the files of one stage of bootkube, from an asset directory or a copy of /opt/openshift
+    /// Make the files of one such stage, from an asset directory or a copy of /opt/openshift
     Render(stage::RenderArgs),
     /// Run the release's kubectl with a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),

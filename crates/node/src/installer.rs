@@ -1,7 +1,7 @@
 //! The installer: writes one revision's files on this master, the manifest last. The operator makes the pod that runs it.
 
 use crate::error::{cannot, in_file, write};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use futures::future::try_join_all;
 use kube::Client;
 use seedling_api::{ConfigMap, Files, Secret};
@@ -109,7 +109,11 @@ async fn fetch<K: Kind>(client: &Client, args: &InstallerArgs, name: &str) -> Re
     let kind = K::kind(&());
     let name = format!("{name}-{}", args.revision);
     let hint = format!("kubectl -n {} get role installer -o yaml", args.namespace);
-    let allowed = Condition::within(format!("leave to read {kind} {name}"), ALLOWED_WITHIN, hint);
+    let allowed = Condition::within(
+        conditions::LEAVE_TO_READ.sentence.replace("KIND NAME", &format!("{kind} {name}")),
+        ALLOWED_WITHIN,
+        hint,
+    );
     let read = async || match get::<K>(client, Some(&args.namespace), &name).await {
         Err(e) if e.is_forbidden() => Probe::Unmet(e.to_string()),
         read => Probe::Met(read),

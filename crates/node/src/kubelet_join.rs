@@ -10,7 +10,7 @@
 //! another with its key (`recover/node.rs`).
 
 use crate::error::{cannot, in_file, read, read_if_there, write};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequestSpec;
 use kube::config::{AuthInfo, Kubeconfig};
 use seedling_api::{ByteString, CertificateSigningRequest, Meta, named};
@@ -120,7 +120,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
     let request = request(&format!("node-csr-{fingerprint}"), &pem);
 
     let taken = Condition::new(
-        "the API to take the request for this node's certificate",
+        conditions::REQUEST_TAKEN.sentence,
         PATIENCE,
         match server(&bootstrap) {
             Some(server) => format!("curl -k '{server}/readyz?verbose'"),
@@ -133,7 +133,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
 
     let name = request.name();
     let issued = Condition::new(
-        "this node's certificate to be issued",
+        conditions::CERTIFICATE_ISSUED.sentence,
         PATIENCE,
         "seedling csr (where the cluster is administered)",
     )

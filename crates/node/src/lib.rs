@@ -5,6 +5,7 @@
 
 pub mod approve_csr;
 mod cni;
+mod conditions;
 mod error;
 pub mod etcd;
 pub mod first_boot;
@@ -13,4 +14,5 @@ pub mod kubelet_join;
 pub mod network_check;
 pub mod recover;
 
+pub use conditions::CONDITIONS;
 pub use error::{Error, Result};

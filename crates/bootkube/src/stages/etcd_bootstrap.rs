@@ -38,7 +38,7 @@ pub(crate) const STAGE: Stage = Stage {
         "the pod does not start: crictl ps -a --name etcd, then journalctl -u kubelet",
         "hosts.yaml has wrong addresses: members' certificates name those addresses and no others",
     ],
-    upstream: "podman run … cluster-etcd-operator render --asset-output-dir=/assets/etcd-bootstrap --etcd-ca-cert … , then cp -r etcd-bootstrap/etc-kubernetes/* /etc/kubernetes/",
+    upstream: "podman run … cluster-etcd-operator render --asset-output-dir=/assets/etcd-bootstrap --etcd-ca-cert=…, then cp -r etcd-bootstrap/etc-kubernetes/* /etc/kubernetes/",
     see: &[
         "component.etcd",
         "cert.etcd-signer",

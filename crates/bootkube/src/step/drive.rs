@@ -1,6 +1,6 @@
 //! Shows each stage, asks, lets it run, and shows what came of it.
 
-use super::look::{At, at, ended};
+use super::look::{At, at, begun_parts, ended};
 use super::{POLL, allow, allowed, end, forbid, tell};
 use crate::{Error, PLAN, PlannedStage, Result};
 use seedling_steps::Journal;
@@ -78,8 +78,9 @@ pub async fn drive<N: Node, I: AsyncBufRead + Unpin>(
                 follow(node, stage, lines.len(), say).await?;
             }
             At::Failed(stage, why) => {
-                if news {
-                    say(&format!("stage {stage} failed: {why}\n"));
+                // What was let go was told when it failed.
+                if news && !matches!(last, At::Paused(paused) if paused == *stage) {
+                    say(&format!("{stage}: failed: {why}\n"));
                 }
                 if !node.restarts() {
                     return Ok(Ended::Failed);
@@ -152,24 +153,22 @@ async fn ask<N: Node, I: AsyncBufRead + Unpin>(
 
 /// Until the stage that was let go has ended; `from` is the journal's length before. Then what came of it.
 async fn follow(node: &impl Node, stage: &str, from: usize, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let mut part = None;
+    let mut told = 0;
     let (event, note) = loop {
         let lines = journal(node).await?;
-        if let Some(ended) = ended(lines.get(from..).unwrap_or_default(), stage) {
+        let new = lines.get(from..).unwrap_or_default();
+        let parts = begun_parts(new, stage);
+        parts.iter().skip(told).for_each(|part| say(&format!("  … {part}\n")));
+        told = parts.len();
+        if let Some(ended) = ended(new, stage) {
             break ended;
-        }
-        if let At::Works(_, now) = at(&lines)
-            && now != part
-        {
-            now.iter().for_each(|now| say(&format!("  … {now}\n")));
-            part = now;
         }
         tokio::time::sleep(POLL).await;
     };
     let note = note.map(|note| format!(": {note}")).unwrap_or_default();
     let word = match event {
         Event::Skipped => "nothing to do",
-        Event::Failed => "not as it should be",
+        Event::Failed => "failed",
         _ => "done",
     };
     say(&format!("{stage}: {word}{note}\n"));

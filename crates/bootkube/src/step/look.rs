@@ -60,3 +60,10 @@ pub(super) fn ended(lines: &[Line], stage: &str) -> Option<(Event, Option<String
     let of_stage = |l: &&Line| l.who == WHO && l.step.as_deref() == Some(stage) && l.event != Event::Begin;
     lines.iter().rev().find(of_stage).map(|l| (l.event, l.note.clone()))
 }
+
+/// Parts of a stage that these lines begin, in order; waiting for a person is none.
+pub(super) fn begun_parts(lines: &[Line], stage: &str) -> Vec<String> {
+    let begun = lines.iter().filter(|l| l.who == WHO && l.event == Event::Begin);
+    let part = |l: &Line| l.step.as_deref()?.strip_prefix(stage)?.strip_prefix('/').map(str::to_string);
+    begun.filter_map(part).filter(|part| part != PAUSED).collect()
+}

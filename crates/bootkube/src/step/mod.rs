@@ -100,5 +100,6 @@ pub(crate) async fn leave_to_run(c: &Context, stage: &Stage) -> Result<()> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 #[path = "tests.rs"]
 mod tests;

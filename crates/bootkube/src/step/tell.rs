@@ -42,7 +42,13 @@ pub(super) fn look(root: &Path, stage: &Stage) -> String {
 }
 
 fn listed(root: &Path, declared: &[&str]) -> Vec<String> {
-    declared.iter().flat_map(|declared| lines_of(root, declared)).collect()
+    let mut lines: Vec<String> = Vec::new();
+    for line in declared.iter().flat_map(|declared| lines_of(root, declared)) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn lines_of(root: &Path, declared: &str) -> Vec<String> {
@@ -103,12 +109,13 @@ fn line(root: &Path, path: &Path) -> String {
     format!("/{}  {} bytes{object}", shown.display(), bytes.len())
 }
 
-/// Kind, namespace and name of a manifest, by its lines: in ours they are of one form.
+/// Kind, namespace and name of a manifest.
 fn object(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_saphyr::from_str(text).ok()?;
     let word = |pointer: &str| value.pointer(pointer)?.as_str().map(str::to_string);
     let namespace = word("/metadata/namespace").map(|ns| format!("{ns}/")).unwrap_or_default();
-    Some(format!("{} {namespace}{}", word("/kind")?, word("/metadata/name").unwrap_or_default()))
+    let object = format!("{} {namespace}{}", word("/kind")?, word("/metadata/name").unwrap_or_default());
+    Some(object.trim_end().into())
 }
 
 /// The beginning of a file of the node, unless it holds a secret.

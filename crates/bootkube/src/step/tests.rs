@@ -146,7 +146,7 @@ async fn a_person_looks_runs_and_quits() {
     for part in [
         "1 of 22: openshift-manifests",
         "upstream  cp openshift/* manifests/",
-        "/opt/openshift/openshift/c.yaml  38 bytes  ConfigMap c",
+        "/opt/openshift/openshift/c.yaml  36 bytes  ConfigMap c",
         "it holds a secret, which is not shown",
         "kind: ConfigMap\nmetadata",
         "`l FILE` shows a file; bootkube waits",
@@ -185,5 +185,5 @@ async fn what_failed_is_told_and_asked_again() {
     }
     journal.end(&format!("openshift-manifests/{PAUSED}")).unwrap();
     let (ended, said) = driven(&node, "").await;
-    assert!(ended == Ended::Failed && said.contains("stage openshift-manifests failed"), "{said}");
+    assert!(ended == Ended::Failed && said.contains("openshift-manifests: failed: "), "{said}");
 }

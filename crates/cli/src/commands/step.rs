@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
+use tokio::sync::Mutex;
 
 /// A person, or a program that writes what a person would into a pipe. Anything else cannot be asked.
 pub(crate) fn ensure_somebody_to_ask() -> Result<()> {
@@ -103,15 +104,24 @@ fn tell(ended: Ended) {
 }
 
 /// A lab's bootstrap machine.
-struct Bootstrap<'a>(&'a Lab);
+struct Bootstrap<'a> {
+    lab: &'a Lab,
+    /// As it was found last: it changes when the machine is switched off and on.
+    root: Mutex<Option<PathBuf>>,
+}
 
 impl Node for Bootstrap<'_> {
     async fn root(&self) -> Result<PathBuf, Error> {
-        self.0.bootstrap_root().await.map_err(|e| Error::Seen(e.to_string()))
+        let mut root = self.root.lock().await;
+        if let Some(known) = root.as_ref().filter(|root| root.exists()) {
+            return Ok(known.clone());
+        }
+        let found = self.lab.bootstrap_root().await.map_err(|e| Error::Seen(e.to_string()))?;
+        Ok(root.insert(found).clone())
     }
     async fn verify(&self, stage: &str) -> String {
         let command = ["seedling", "stage", "verify", stage].map(String::from);
-        let Ok(machine) = self.0.bootstrap() else { return String::new() };
+        let Ok(machine) = self.lab.bootstrap() else { return String::new() };
         match machine.exec(&command, false).stdin(std::process::Stdio::null()).output().await {
             // Its first line has the stage's name, which was just said.
             Ok(output) if !output.stdout.is_empty() => {
@@ -123,7 +133,7 @@ impl Node for Bootstrap<'_> {
         }
     }
     async fn shell(&self) -> io::Result<()> {
-        let machine = self.0.bootstrap().map_err(io::Error::other)?;
+        let machine = self.lab.bootstrap().map_err(io::Error::other)?;
         machine.exec(&["bash".into(), "-l".into()], io::stdin().is_terminal()).status().await.map(drop)
     }
     fn restarts(&self) -> bool {
@@ -133,7 +143,7 @@ impl Node for Bootstrap<'_> {
 
 /// Whether the bring-up goes on.
 pub(crate) async fn lab(lab: &Lab) -> Result<bool> {
-    match drive_from_stdin(&Bootstrap(lab)).await? {
+    match drive_from_stdin(&Bootstrap { lab, root: Mutex::default() }).await? {
         Ended::Quit => {
             let name = lab.name();
             say(&format!(

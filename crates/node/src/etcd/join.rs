@@ -3,7 +3,7 @@
 
 use super::{last_words, restore};
 use crate::error::{cannot, ensure, read, read_if_there, write};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use seedling_cluster::etcd::{Claim, Etcd, EtcdTls, Member};
 use seedling_cluster::recovery::{Answer, was_given_up, was_removed};
 use seedling_cluster::wal;
@@ -232,7 +232,7 @@ async fn receive_data(args: &JoinArgs) -> Result<()> {
     let http = reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).build()?;
     let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
     let condition = Condition::new(
-        "the leader's data to arrive",
+        conditions::DATA_ARRIVES.sentence,
         Duration::from_secs(600),
         "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
     )
@@ -280,7 +280,7 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
     let peer_http = peer_client(tls)?;
     let mine = etcd::peer_url(args.address);
     let condition = Condition::new(
-        format!("{mine} to be on etcd's member list, and its turn to start"),
+        conditions::ON_MEMBER_LIST.sentence.replace("URL", &mine),
         Duration::from_secs(1800),
         "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
     )
@@ -358,7 +358,7 @@ pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> 
         &resources.join("secrets/etcd-client/tls"),
     )?;
     let condition = Condition::new(
-        "the etcd member of this node to be a voter",
+        conditions::IS_VOTER.sentence,
         Duration::from_secs(1800),
         "kubectl -n openshift-etcd get pods -o wide (where the cluster is administered)",
     )

@@ -52,7 +52,7 @@ fn by_full_name_by_name_and_by_number() {
         ("cert.machine-config-server", "cert.machine-config-server"),
         ("etcd-botstrap", "nothing: stage.etcd-bootstrap component.etcd"),
         ("port.22632", "nothing: port.22623"),
-        ("port.etcd-bootstrap", "nothing: stage.etcd-bootstrap"),
+        ("port.etcd-bootstrap", "nothing: stage.etcd-bootstrap component.etcd"),
         ("zzz", "nothing: "),
         ("", "nothing: "),
     ] {

@@ -18,7 +18,8 @@ pub(crate) fn catalog() -> Catalog {
     all.extend(ports::TABLE.iter().map(ports::Port::describe));
     all.extend(paths::TABLE.iter().map(paths::Path::describe));
     let observed = seedling_observe::wait::CONDITIONS.into_iter();
-    all.extend(seedling_bootkube::CONDITIONS.iter().chain(observed).map(|c| c.describe()));
+    let on_nodes = seedling_node::CONDITIONS.iter();
+    all.extend(seedling_bootkube::CONDITIONS.iter().chain(observed).chain(on_nodes).map(|c| c.describe()));
     commands(&crate::Cli::command(), "", &mut all);
     all.extend(seedling_bootkube::seeds::SEEDS.iter().map(seedling_bootkube::seeds::Seed::describe));
     Catalog(all)
@@ -26,24 +27,26 @@ pub(crate) fn catalog() -> Catalog {
 
 /// From clap: what `--help` says. Hidden ones too, since people meet them in journals; not those that only refuse.
 fn commands(above: &Command, path: &str, all: &mut Vec<Description>) {
-    for command in above.get_subcommands().filter(|c| c.get_name() != "help") {
+    for command in above.get_subcommands().filter(|c| works(c)) {
         let name = format!("{path} {}", command.get_name()).trim_start().to_string();
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        if about.starts_with("Not supported") || about.starts_with("Refused") {
-            continue;
-        }
         let more = command.get_long_about().map(ToString::to_string).unwrap_or_default();
         let mut described = Description::new(Kind::Command, &name, &Text::EMPTY);
         described.what = format!("{}.", about.trim_end_matches('.'));
         described.why = more.strip_prefix(&about).unwrap_or(&more).trim().to_string();
         let options: Vec<_> = command.get_arguments().filter(|a| !a.is_hide_set()).map(option).collect();
         described = described.fact("arguments and options", options.join("\n"));
-        let below = command.get_subcommands().filter(|c| c.get_name() != "help");
+        let below = command.get_subcommands().filter(|c| works(c));
         described.see = below.map(|c| format!("command.{name} {}", c.get_name())).collect();
         described = described.fact("more", format!("seedling {name} --help"));
         all.push(described);
         commands(command, &name, all);
     }
+}
+
+fn works(command: &Command) -> bool {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    command.get_name() != "help" && !about.starts_with("Not supported") && !about.starts_with("Refused")
 }
 
 fn option(argument: &clap::Arg) -> String {

@@ -59,16 +59,28 @@ fn look_up(asked: &str) -> Result<Answer, String> {
         let page = seedling_assets::config::explain(asked)?;
         return Ok(Answer::Field(page, Box::new(catalog::field(asked))));
     }
-    match catalog().find(asked) {
+    let catalog = catalog();
+    // "stage list" is a command, although "stage" is also a kind.
+    if let (true, Found::One(command)) = (asked.contains(' '), catalog.find(&format!("command.{asked}"))) {
+        return Ok(Answer::Thing(command));
+    }
+    match catalog.find(asked) {
         Found::One(thing) => Ok(Answer::Thing(thing)),
         Found::Several(names) => {
             Err(format!("{asked:?} is the name of several things; say which:\n  {}", names.join("\n  ")))
         }
-        Found::Nothing(near) if near.is_empty() => {
-            Err(format!("nothing is called {asked:?}; `seedling explain` lists what can be asked"))
-        }
-        Found::Nothing(near) => {
-            Err(format!("nothing is called {asked:?}; did you mean one of these?\n  {}", near.join("\n  ")))
+        Found::Nothing(mut near) => {
+            // A wrong kind in front of a right name.
+            if let Some(Found::One(meant)) = asked.split_once('.').map(|(_, name)| catalog.find(name)) {
+                near.insert(0, meant.full_name());
+            }
+            Err(match near.is_empty() {
+                true => format!("nothing is called {asked:?}; `seedling explain` lists what can be asked"),
+                false => format!(
+                    "nothing is called {asked:?}; did you mean one of these?\n  {}",
+                    near.join("\n  ")
+                ),
+            })
         }
     }
 }
