@@ -255,6 +255,7 @@ fn names_are_stable_and_used_once() {
 #[tokio::test]
 async fn a_registry_is_asked_by_digest() {
     use sha2::{Digest, Sha256};
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let digest = |bytes: &[u8]| {
         let hex: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
         format!("sha256:{hex}")
