@@ -204,8 +204,8 @@ fn what_is_awaited_comes_after_what_was_reached() {
     let reached =
         |n: usize| AWAITED[..n].iter().map(|what| (format!("{what}: x"), START)).collect::<Vec<_>>();
     assert_eq!(awaited(&[], true), None);
-    for n in 1..AWAITED.len() - 1 {
-        assert_eq!(awaited(&reached(n), false).map(|a| a.what).as_deref(), Some(AWAITED[n]));
+    for (n, next) in AWAITED.iter().enumerate().take(AWAITED.len() - 1).skip(1) {
+        assert_eq!(awaited(&reached(n), false).map(|a| a.what).as_deref(), Some(*next));
     }
     let last = AWAITED.len() - 1;
     assert_eq!(awaited(&reached(last), false), None, "there are no workers");
