@@ -192,8 +192,7 @@ fn inventory(args: &PreflightArgs, dir: Option<&Path>, facts: &mut Facts) -> Res
 fn domain(args: &PreflightArgs) -> Result<Option<ClusterDomain>> {
     let Some(dir) = &args.dir else {
         let env = std::fs::read_to_string("/etc/kubernetes/apiserver-url.env").unwrap_or_default();
-        let host = env.split(['\'', '"', '=', '\n']).find_map(|word| word.strip_prefix("api-int."));
-        return Ok(host.filter(|_| args.node).map(|domain| ClusterDomain(domain.into())));
+        return Ok(domain_of_node(&env).filter(|_| args.node).map(|domain| ClusterDomain(domain.into())));
     };
     let config = if dir.is_dir() { dir.join("install-config.yaml") } else { dir.clone() };
     if config.exists() {
@@ -212,6 +211,11 @@ fn domain(args: &PreflightArgs) -> Result<Option<ClusterDomain>> {
     let server = value["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
     let host = server.trim_start_matches("https://").split(':').next().unwrap_or_default();
     Ok(host.strip_prefix("api.").map(|domain| ClusterDomain(domain.into())))
+}
+
+/// `KUBERNETES_SERVICE_HOST=api-int.…`, in quotes or not.
+fn domain_of_node(env: &str) -> Option<&str> {
+    env.split(['\'', '"', '=', '\n']).find_map(|word| word.strip_prefix("api-int."))
 }
 
 async fn names(
@@ -277,4 +281,20 @@ fn release_image(args: &PreflightArgs) -> Option<String> {
     };
     let of_release = || seedling_release::load(&dir).ok().map(|release| release.release_image);
     args.image.clone().or_else(of_release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::domain_of_node;
+
+    #[test]
+    fn a_node_knows_its_domain() {
+        for env in [
+            "KUBERNETES_SERVICE_HOST=api-int.c.example.com\nKUBERNETES_SERVICE_PORT=6443\n",
+            "A='api-int.c.example.com'\n",
+        ] {
+            assert_eq!(domain_of_node(env), Some("c.example.com"));
+        }
+        assert_eq!(domain_of_node(""), None);
+    }
 }
