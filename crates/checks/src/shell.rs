@@ -50,7 +50,7 @@ impl Shell for Ssh {
 
     fn by_hand(&self, host: &Host, command: &str) -> String {
         let sudo = if self.user == "root" { "" } else { "sudo " };
-        format!("ssh {}@{} {}", self.user, host.address, quoted(&format!("{sudo}{command}")))
+        format!("ssh {}@{} {sudo}bash -s <<< {}", self.user, host.address, quoted(command))
     }
 }
 
@@ -80,6 +80,6 @@ mod tests {
             words.join(" "),
             "-i /k -o ConnectTimeout=9 -o BatchMode=yes -o ConnectTimeout=5 core@10.0.0.1 sudo -n bash -s"
         );
-        assert_eq!(ssh.by_hand(&host, "echo 'a'"), r"ssh core@10.0.0.1 'sudo echo '\''a'\'''");
+        assert_eq!(ssh.by_hand(&host, "echo 'a'"), r"ssh core@10.0.0.1 sudo bash -s <<< 'echo '\''a'\'''");
     }
 }

@@ -62,8 +62,8 @@ pub struct Answers {
     pub at: String,
     /// The answer's certificate: subject and issuer; none: it accepted, and nobody is behind it yet. Not asked: the name leads nowhere.
     pub who: Option<Asked<Option<(String, String)>>>,
-    /// Who signs our certificates, if that is known.
-    pub ours: Option<String>,
+    /// Whether one of our authorities signed it, if they are known: every cluster's have the same names.
+    pub ours: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

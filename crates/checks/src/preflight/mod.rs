@@ -15,7 +15,7 @@ pub use facts::{
 };
 pub use judge::judge;
 pub use names::{ask_all, questions, system_servers};
-pub use network::{answers, clock, clock_ahead, in_use, neighbours};
+pub use network::{answers, clock, clock_ahead, decoded, in_use, neighbours};
 pub use registry::trial_pull;
 
 use crate::Check;

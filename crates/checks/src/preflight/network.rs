@@ -15,16 +15,22 @@ const WITHIN: Duration = Duration::from_secs(4);
 /// The kernel asks three times, a second apart.
 const ARP_WITHIN: Duration = Duration::from_millis(1500);
 
-/// Who accepts connections at `address`, known as `host:port`. `ours`: who signs our certificates.
-pub async fn answers(host: &str, address: Option<Ipv4Addr>, port: u16, ours: Option<String>) -> Answers {
+/// Who accepts connections at `address`, known as `host:port`. `authorities`: ours, as PEM.
+pub async fn answers(host: &str, address: Option<Ipv4Addr>, port: u16, authorities: Option<&str>) -> Answers {
     let at = format!("{host}:{port}");
     let Some(address) = address else {
-        return Answers { who: None, at, ours };
+        return Answers { who: None, at, ours: None };
     };
-    let who = match timeout(WITHIN, TcpStream::connect((address, port))).await {
+    // Closed again before anything is asked: some servers take one connection at a time.
+    let accepted = timeout(WITHIN, TcpStream::connect((address, port))).await.map(|stream| stream.map(drop));
+    let who = match accepted {
         Err(_) => Err(format!("{address} does not answer within {} s", WITHIN.as_secs())),
         Ok(Err(e)) => Err(format!("{address}: {e}")),
-        Ok(Ok(_)) => Ok(certificate(host, SocketAddr::from((address, port))).await),
+        Ok(Ok(())) => Ok(certificate(host, SocketAddr::from((address, port))).await),
+    };
+    let ours = match authorities {
+        Some(pem) => is_trusted(host, SocketAddr::from((address, port)), pem).await,
+        None => None,
     };
     Answers { at, who: Some(who), ours }
 }
@@ -45,6 +51,21 @@ async fn certificate(host: &str, address: SocketAddr) -> Option<(String, String)
     let pem = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
     let found = seedling_pki::certificates(&pem).ok()?.into_iter().next()?;
     Some((found.subject, found.issuer))
+}
+
+/// Base64, as Ignition configs and kubeconfigs carry files.
+pub fn decoded(text: &str) -> Option<Vec<u8>> {
+    base64::engine::general_purpose::STANDARD.decode(text.trim()).ok()
+}
+
+/// Whether one of these authorities signed what is shown there.
+async fn is_trusted(host: &str, address: SocketAddr, pem: &str) -> Option<bool> {
+    let roots =
+        reqwest::Certificate::from_pem_bundle(pem.as_bytes()).ok().filter(|roots| !roots.is_empty())?;
+    let client =
+        reqwest::Client::builder().tls_certs_only(roots).no_proxy().timeout(WITHIN).resolve(host, address);
+    let asked = client.build().ok()?.get(format!("https://{host}:{}/healthz", address.port())).send().await;
+    Some(asked.is_ok())
 }
 
 /// Against the `Date` of an HTTP answer.

@@ -103,18 +103,18 @@ fn a_named_balancer_is_the_only_right_answer() {
 
 #[test]
 fn who_answers_behind_the_balancer_matters() {
-    let answers = |who: Asked<Option<(&str, &str)>>, ours: Option<&str>| Facts {
+    let answers = |who: Asked<Option<(&str, &str)>>, ours: Option<bool>| Facts {
         balancer: vec![Answers {
             at: "api-int.c:6443".into(),
             who: Some(who.map(|who| who.map(|(a, b)| (a.to_string(), b.to_string())))),
-            ours: ours.map(str::to_string),
+            ours,
         }],
         ..Facts::default()
     };
     one(answers(Ok(None), None), "balancer", Good, "nobody is behind it yet");
-    one(answers(Ok(Some(("CN=a", "CN=ours"))), Some("CN=ours")), "balancer", Good, "CN=a");
+    one(answers(Ok(Some(("CN=a", "CN=ours"))), Some(true)), "balancer", Good, "CN=a");
     one(
-        answers(Ok(Some(("CN=a", "CN=theirs"))), Some("CN=ours")),
+        answers(Ok(Some(("CN=a", "CN=root-ca"))), Some(false)),
         "balancer",
         Failed,
         "another cluster answers",
@@ -255,6 +255,7 @@ fn names_are_stable_and_used_once() {
 #[tokio::test]
 async fn a_registry_is_asked_by_digest() {
     use sha2::{Digest, Sha256};
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let digest = |bytes: &[u8]| {
         let hex: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
         format!("sha256:{hex}")
@@ -305,4 +306,45 @@ async fn serve(listener: tokio::net::TcpListener, files: std::collections::BTree
             let _ = stream.write_all(body).await;
         }
     }
+}
+
+/// Every cluster's authorities have the same names: only the signature tells.
+#[tokio::test]
+#[expect(clippy::unwrap_used, reason = "tests")]
+async fn another_cluster_is_told_by_its_signature() {
+    use std::sync::Arc;
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let _ = provider.clone().install_default();
+    let certified = || rcgen::generate_simple_self_signed(vec!["api-int.c.example.com".into()]).unwrap();
+    let (ours, theirs) = (certified(), certified());
+    let key = rustls::pki_types::PrivateKeyDer::try_from(ours.signing_key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![ours.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let served = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ =
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    let ask = async |authorities: Option<String>| {
+        let loopback = Some(Ipv4Addr::LOCALHOST);
+        let answers = answers("api-int.c.example.com", loopback, port, authorities.as_deref()).await;
+        assert!(matches!(&answers.who, Some(Ok(Some(_)))), "{answers:?}");
+        answers.ours
+    };
+    assert_eq!(ask(Some(ours.cert.pem())).await, Some(true));
+    assert_eq!(ask(Some(theirs.cert.pem())).await, Some(false));
+    assert_eq!(ask(None).await, None);
+    served.abort();
 }

@@ -254,7 +254,10 @@ fn etcd_one(nodes: &[&NodeFacts], hands: &Hands) -> Finding {
     let on = "all members";
     let views: Vec<_> = views.into_iter().collect();
     let finding = match (views.as_slice(), silent.is_empty()) {
-        ([], _) => Finding::new(&ETCD_ONE, on, Outcome::Unknown, "no member answered"),
+        ([], _) => {
+            let says = "no member answered: see machine-entered and etcd-health";
+            return Finding::new(&ETCD_ONE, on, Outcome::Unknown, says).seen(says, hand);
+        }
         ([(_, _, 0)], _) => Finding::new(&ETCD_ONE, on, Outcome::Failed, "no leader").or_next(|| {
             "a majority of the masters must run: switch on those that are off (machine-entered)".into()
         }),

@@ -192,8 +192,7 @@ fn inventory(args: &PreflightArgs, dir: Option<&Path>, facts: &mut Facts) -> Res
 fn domain(args: &PreflightArgs) -> Result<Option<ClusterDomain>> {
     let Some(dir) = &args.dir else {
         let env = std::fs::read_to_string("/etc/kubernetes/apiserver-url.env").unwrap_or_default();
-        let host = env.split(['\'', '"', '=', '\n']).find_map(|word| word.strip_prefix("api-int."));
-        return Ok(host.filter(|_| args.node).map(|domain| ClusterDomain(domain.into())));
+        return Ok(domain_of_node(&env).filter(|_| args.node).map(|domain| ClusterDomain(domain.into())));
     };
     let config = if dir.is_dir() { dir.join("install-config.yaml") } else { dir.clone() };
     if config.exists() {
@@ -214,6 +213,11 @@ fn domain(args: &PreflightArgs) -> Result<Option<ClusterDomain>> {
     Ok(host.strip_prefix("api.").map(|domain| ClusterDomain(domain.into())))
 }
 
+/// `KUBERNETES_SERVICE_HOST=api-int.…`, in quotes or not.
+fn domain_of_node(env: &str) -> Option<&str> {
+    env.split(['\'', '"', '=', '\n']).find_map(|word| word.strip_prefix("api-int."))
+}
+
 async fn names(
     args: &PreflightArgs,
     domain: &ClusterDomain,
@@ -231,17 +235,27 @@ async fn names(
     let found = facts.names.iter().find(|resolved| resolved.name == api_int);
     let address = found.and_then(|found| found.answer.as_ref().ok()?.first()?.parse().ok());
     for port in [ports::API, ports::MCS] {
-        let ours = dir.and_then(|dir| signer(dir, port));
-        facts.balancer.push(preflight::answers(&api_int, address, port, ours).await);
+        let authorities = dir.and_then(|dir| authorities(dir, port));
+        facts.balancer.push(preflight::answers(&api_int, address, port, authorities.as_deref()).await);
     }
     Ok(())
 }
 
-/// Who signs what answers on that port, by the asset directory; unknown before `create`.
-fn signer(dir: &Path, port: u16) -> Option<String> {
-    let wanted = if port == ports::MCS { "root-ca.crt" } else { "kube-apiserver-lb-signer.crt" };
-    let found = seedling_assets::certificates(dir).ok()?;
-    found.into_iter().find(|listed| listed.place.ends_with(wanted)).map(|listed| listed.certificate.subject)
+/// Who may sign what answers on that port, as PEM, by the asset directory; unknown before `create`.
+fn authorities(dir: &Path, port: u16) -> Option<String> {
+    let encoded = match port {
+        ports::MCS => {
+            let pointer: Value = serde_json::from_slice(&std::fs::read(dir.join("master.ign")).ok()?).ok()?;
+            let source = &pointer["ignition"]["security"]["tls"]["certificateAuthorities"][0]["source"];
+            source.as_str()?.split_once("base64,")?.1.to_string()
+        }
+        _ => {
+            let text = std::fs::read_to_string(dir.join("auth/kubeconfig")).ok()?;
+            let kubeconfig: Value = serde_saphyr::from_str(&text).ok()?;
+            kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"].as_str()?.to_string()
+        }
+    };
+    String::from_utf8(preflight::decoded(&encoded)?).ok()
 }
 
 fn assets(dir: &Path, newest: u32, facts: &mut Facts) {
@@ -277,4 +291,20 @@ fn release_image(args: &PreflightArgs) -> Option<String> {
     };
     let of_release = || seedling_release::load(&dir).ok().map(|release| release.release_image);
     args.image.clone().or_else(of_release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::domain_of_node;
+
+    #[test]
+    fn a_node_knows_its_domain() {
+        for env in [
+            "KUBERNETES_SERVICE_HOST=api-int.c.example.com\nKUBERNETES_SERVICE_PORT=6443\n",
+            "A='api-int.c.example.com'\n",
+        ] {
+            assert_eq!(domain_of_node(env), Some("c.example.com"));
+        }
+        assert_eq!(domain_of_node(""), None);
+    }
 }

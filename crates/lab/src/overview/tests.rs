@@ -61,6 +61,17 @@ fn events(all: &[(f64, serde_json::Value)]) -> Vec<HelperEvent> {
     all.iter().map(event).collect()
 }
 
+const MASTER: &[(f64, &str, &str, &str)] = &[
+    (1.0, "boot", "ignition", "begin"),
+    (5.0, "boot", "ignition", "end"),
+    (5.0, "kubelet-join", "certificate", "begin"),
+    (8.0, "kubelet-join", "certificate", "end"),
+    (9.0, "etcd-join", "membership", "begin"),
+    (12.0, "etcd-join", "membership", "end"),
+    (12.0, "etcd-wait", "voter", "begin"),
+    (20.0, "etcd-wait", "voter", "end"),
+];
+
 fn grown() -> (BTreeMap<String, State>, Vec<HelperEvent>, probe::BringUp) {
     let bootstrap = journal(&[
         (1.0, "boot", "ignition", "begin"),
@@ -71,16 +82,7 @@ fn grown() -> (BTreeMap<String, State>, Vec<HelperEvent>, probe::BringUp) {
         (4.0, "bootkube", "wait-for-etcd", "end"),
         (4.0, "bootkube", "cb-bootstrap", "begin"),
     ]);
-    let master = journal(&[
-        (1.0, "boot", "ignition", "begin"),
-        (5.0, "boot", "ignition", "end"),
-        (5.0, "kubelet-join", "certificate", "begin"),
-        (8.0, "kubelet-join", "certificate", "end"),
-        (9.0, "etcd-join", "membership", "begin"),
-        (12.0, "etcd-join", "membership", "end"),
-        (12.0, "etcd-wait", "voter", "begin"),
-        (20.0, "etcd-wait", "voter", "end"),
-    ]);
+    let master = journal(MASTER);
     let ack = |last: u8| json!({"event": "dhcp", "message": "ACK", "mac": format!("52:54:00:5E:ED:{last}")});
     let backend = |healthy: bool| json!({"event": "backend", "port": 6443, "host": "master-0", "healthy": healthy, "reason": ""});
     let events = events(&[(0.5, ack(10)), (0.6, ack(11)), (25.0, backend(true))]);
@@ -172,7 +174,8 @@ fn after_it_and_with_the_api_down() {
         90.0,
         json!({"event": "backend", "port": 6443, "host": "master-0", "healthy": false, "reason": "x"}),
     )]));
-    let failed = journal(&[(95.0, "etcd-wait", "voter", "begin"), (96.0, "etcd-wait", "voter", "failed")]);
+    let again = [(95.0, "etcd-wait", "voter", "begin"), (96.0, "etcd-wait", "voter", "failed")];
+    let failed = journal(&[MASTER, &again].concat());
     journals.insert("master-0".into(), failed);
     let down = ClusterView { error: Some("no answer within 2 s".into()), operators: vec![] };
     let cut = assemble(status(Power::On), down, &bring_up, &journals, &seen);
@@ -201,8 +204,8 @@ fn what_is_awaited_comes_after_what_was_reached() {
     let reached =
         |n: usize| AWAITED[..n].iter().map(|what| (format!("{what}: x"), START)).collect::<Vec<_>>();
     assert_eq!(awaited(&[], true), None);
-    for n in 1..AWAITED.len() - 1 {
-        assert_eq!(awaited(&reached(n), false).map(|a| a.what).as_deref(), Some(AWAITED[n]));
+    for (n, next) in AWAITED.iter().enumerate().take(AWAITED.len() - 1).skip(1) {
+        assert_eq!(awaited(&reached(n), false).map(|a| a.what).as_deref(), Some(*next));
     }
     let last = AWAITED.len() - 1;
     assert_eq!(awaited(&reached(last), false), None, "there are no workers");
