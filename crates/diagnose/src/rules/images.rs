@@ -26,8 +26,8 @@ fn pulled(facts: &Facts, words: &[&str]) -> Option<Evidence> {
 
 fn image(evidence: &Evidence) -> String {
     let words = evidence.text.split([' ', '"', '\\', ',', '\'']).map(|word| word.trim_end_matches(':'));
-    let named = words.filter(|word| word.contains("@sha256:") || word.contains("/v2/"));
-    named.last().map_or_else(|| "an image".into(), |image| image.to_string())
+    let mut named = words.filter(|word| word.contains("@sha256:") || word.contains("/v2/"));
+    named.next_back().map_or_else(|| "an image".into(), |image| image.to_string())
 }
 
 pub(super) const PROXY: Rule = Rule {

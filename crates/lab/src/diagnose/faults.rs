@@ -337,22 +337,22 @@ pub const FAULTS: &[Fault] = &[
         "apiserver-flag",
         "the API server's manifest has a flag that it does not know",
         &["static-pod-crashes"],
-        Moment::Stage("cb-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         25,
         Act::Shell(
             "bootstrap",
-            "sed -i 's/- kube-apiserver$/&\\n    - --no-such-flag=1/; s/\"kube-apiserver\",/&\"--no-such-flag=1\",/' /etc/kubernetes/manifests/kube-apiserver*; head -c 600 /etc/kubernetes/manifests/kube-apiserver*",
+            "sed -i 's/^    - kube-apiserver$/&\\n    - --no-such-flag=1/' /opt/openshift/bootstrap-manifests/kube-apiserver-pod.yaml",
         ),
     ),
     fault(
         "static-pod-broken",
         "the API server's manifest is not YAML",
         &["static-pod-unreadable"],
-        Moment::Stage("cb-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         25,
         Act::Shell(
             "bootstrap",
-            "for f in /etc/kubernetes/manifests/kube-apiserver*; do echo '{broken: [' > \"$f\"; done; pkill -x kube-apiserver; true",
+            "echo '{broken: [' > /opt/openshift/bootstrap-manifests/kube-apiserver-pod.yaml",
         ),
     ),
     fault(
