@@ -313,7 +313,7 @@ pub const FAULTS: &[Fault] = &[
         "disk-slow",
         "the bootstrap machine's disk writes 25 times a second",
         &["disk-slow"],
-        ON,
+        Moment::Stage("cb-bootstrap"),
         35,
         Act::Slow("bootstrap"),
     ),
