@@ -182,16 +182,22 @@ pub(super) const MANIFEST_UNREADABLE: Rule = Rule {
         "invalid YAML",
     ],
     find: |facts| {
+        const WORDS: [&str; 8] = [
+            "did not find",
+            "mapping values",
+            "YAML",
+            "yaml: ",
+            "while parsing",
+            " column ",
+            "unexpected",
+            "expected",
+        ];
         let said = facts.last_where("bootstrap/journals/bootkube.log", "", |line| {
-            (line.contains(".yaml") || line.contains(".yml"))
-                && ["did not find", "mapping values", "YAML", "yaml:", "parse"]
-                    .iter()
-                    .any(|w| line.contains(w))
+            let names_a_file = line.contains(".yaml: ") || line.contains(".yml: ");
+            names_a_file && WORDS.iter().any(|word| line.contains(word))
         })?;
-        Some(Finding::new(
-            "a manifest of the asset directory is not YAML, so bootkube cannot create it",
-            [said],
-        ))
+        let says = "a manifest of the asset directory is not YAML, so bootkube cannot create it";
+        Some(Finding::new(says, [said]))
     },
 };
 

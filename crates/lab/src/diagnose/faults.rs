@@ -373,24 +373,24 @@ pub const FAULTS: &[Fault] = &[
     ),
     fault(
         "manifest-yaml",
-        "a manifest in openshift/ is not YAML",
+        "a manifest is not YAML",
         &["manifest-unreadable"],
-        Moment::Stage("etcd-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         30,
         Act::Shell(
             "bootstrap",
-            "printf 'apiVersion: v1\\nkind: [ConfigMap\\n' > /opt/openshift/openshift/99_broken.yaml",
+            "printf 'apiVersion: v1\\nkind: [ConfigMap\\n' > /opt/openshift/manifests/99_broken.yaml",
         ),
     ),
     fault(
         "manifest-refused",
         "a manifest has a name that the API refuses",
         &["manifest-refused"],
-        Moment::Stage("etcd-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         35,
         Act::Shell(
             "bootstrap",
-            "printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: Not_A_Name, namespace: kube-system}\\n' > /opt/openshift/openshift/99_refused.yaml",
+            "printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: Not_A_Name, namespace: kube-system}\\n' > /opt/openshift/manifests/99_refused.yaml",
         ),
     ),
     fault(
