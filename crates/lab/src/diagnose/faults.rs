@@ -424,7 +424,7 @@ pub const FAULTS: &[Fault] = &[
         &["containerd-down"],
         BOOTED,
         25,
-        Act::Shell("master-0", "systemctl mask --now containerd"),
+        Act::Shell("master-0", "systemctl disable --now containerd"),
     ),
     fault(
         "kubelet-down",
@@ -432,7 +432,7 @@ pub const FAULTS: &[Fault] = &[
         &["kubelet-down"],
         JOINED,
         20,
-        Act::Shell("master-0", "systemctl mask --now kubelet"),
+        Act::Shell("master-0", "systemctl disable --now kubelet"),
     ),
     fault(
         "csr",
@@ -440,7 +440,7 @@ pub const FAULTS: &[Fault] = &[
         &["csr-not-approved"],
         Moment::Stage("cb-bootstrap"),
         40,
-        Act::Shell("bootstrap", "systemctl mask --now approve-csr"),
+        Act::Shell("bootstrap", "systemctl disable --now approve-csr"),
     ),
     fault(
         "cni",
