@@ -74,10 +74,6 @@ impl Bundle {
         self.files.is_empty()
     }
 
-    pub fn len(&self) -> usize {
-        self.files.len()
-    }
-
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let file = File::open(path).map_err(|source| BundleError::Open { path: path.into(), source })?;
         Self::read(file)

@@ -2,7 +2,8 @@
 # No command may hold the others up. Keys and Secrets are not read at all; whoever takes the archive looks for them again.
 set -u
 ROOT=${ROOT:-}
-out=$(mktemp -d "${TMPDIR:-/tmp}/seedling-gather.XXXXXX") || exit 1
+# Not in /tmp at first: a machine that still boots mounts it anew.
+out=$(mktemp -d /run/seedling-gather.XXXXXX 2>/dev/null || mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 m=$out/machine
 mkdir -p "$m/journals" "$m/services" "$m/containers" "$m/network" "$m/checks" "$m/unit-status"
@@ -68,6 +69,11 @@ if [ -z "$ROOT" ]; then
     timeout 5 crictl ps -a -q 2>/dev/null | head -n 60 | while read -r id; do
         timeout 2 crictl inspect "$id" >"$m/containers/$id.inspect" 2>/dev/null || break
     done
+    # Of services; without a password that may be in it.
+    proxy=$(timeout 5 systemctl show -p DefaultEnvironment | tr ' ' '\n' | grep -ioE 'https?_proxy=[^ "]+' | head -n 1 | sed 's/^[^=]*=//; s#//[^/@]*@#//#')
+    if [ -n "$proxy" ]; then
+        echo "$proxy: $(timeout 5 curl -s -m 4 -o /dev/null -w '%{http_code} %{errormsg}' "$proxy" 2>&1)" >"$m/checks/proxy.txt"
+    fi
     df -P -x overlay >"$m/checks/disk.txt" 2>&1
     date -u +%Y-%m-%dT%H:%M:%SZ >"$m/checks/clock.txt"
     # How long the disk below etcd takes for ten small writes that must be on it.

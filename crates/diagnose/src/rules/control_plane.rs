@@ -145,24 +145,27 @@ pub(super) const SLOW_DISK: Rule = Rule {
     ],
     find: |facts| {
         facts.machines.iter().find_map(|machine| {
-            let file = format!("{}checks/sync.txt", machine.dir());
-            let said = facts
-                .last_where(&file, "", |line| line.contains("copied") || line.contains("took longer"))?;
-            let seconds = said
-                .text
-                .split_once("copied, ")
-                .and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok());
-            let slow = seconds.is_none_or(|seconds| seconds > 0.3);
-            let logs = format!("{}containers/etcd-", machine.dir());
+            let (file, logs) =
+                (format!("{}checks/sync.txt", machine.dir()), format!("{}containers/etcd-", machine.dir()));
+            let measured =
+                facts.last_where(&file, "", |line| line.contains("copied") || line.contains("took longer"));
+            let seconds = measured
+                .as_ref()
+                .and_then(|said| said.text.split_once("copied, ")?.1.split(' ').next()?.parse::<f64>().ok());
+            let full = facts.last(&file, "", &["No space left"]).is_some();
+            let slow = !full && measured.is_some() && seconds.is_none_or(|seconds| seconds > 0.6);
+            // More than a second each.
+            let syncs = facts.count(&logs, ".log", &["slow fdatasync"]);
             let etcd = facts.last(
                 &logs,
                 ".log",
                 &["slow fdatasync", "took too long", "failed to send out heartbeat"],
             );
-            let took =
-                seconds.map_or_else(|| "more than 800 ms".to_string(), |s| format!("{:.0} ms", s * 100.0));
+            let took = seconds
+                .filter(|_| slow)
+                .map_or_else(|| "about a second".to_string(), |s| format!("{:.0} ms", s * 100.0));
             let says = format!("the disk below etcd on {} is too slow: a write takes {took}", machine.name);
-            slow.then(|| Finding::new(says, [said].into_iter().chain(etcd)))
+            (slow || syncs > 2).then(|| Finding::new(says, measured.filter(|_| slow).into_iter().chain(etcd)))
         })
     },
 };
@@ -179,16 +182,22 @@ pub(super) const MANIFEST_UNREADABLE: Rule = Rule {
         "invalid YAML",
     ],
     find: |facts| {
+        const WORDS: [&str; 8] = [
+            "did not find",
+            "mapping values",
+            "YAML",
+            "yaml: ",
+            "while parsing",
+            " column ",
+            "unexpected",
+            "expected",
+        ];
         let said = facts.last_where("bootstrap/journals/bootkube.log", "", |line| {
-            (line.contains(".yaml") || line.contains(".yml"))
-                && ["did not find", "mapping values", "YAML", "yaml:", "parse"]
-                    .iter()
-                    .any(|w| line.contains(w))
+            let names_a_file = line.contains(".yaml: ") || line.contains(".yml: ");
+            names_a_file && WORDS.iter().any(|word| line.contains(word))
         })?;
-        Some(Finding::new(
-            "a manifest of the asset directory is not YAML, so bootkube cannot create it",
-            [said],
-        ))
+        let says = "a manifest of the asset directory is not YAML, so bootkube cannot create it";
+        Some(Finding::new(says, [said]))
     },
 };
 
@@ -234,8 +243,9 @@ pub(super) const API_PORT_BLOCKED: Rule = Rule {
     ],
     find: |facts| {
         let serves = facts.last("bootstrap/services/bootkube.json", "", &["cb-bootstrap"])?;
-        let blocked = facts
-            .last_where("", "checks/reach.txt", |line| line.contains(":6443/") && line.contains(": 000"))?;
+        let blocked = facts.last_where("", "checks/reach.txt", |line| {
+            line.contains(":6443/") && ["timed out", "refused", "No route"].iter().any(|w| line.contains(w))
+        })?;
         let _ = serves;
         Some(Finding::new(
             "the load balancer does not pass port 6443: the API is up on the bootstrap machine, and machines do not reach it",

@@ -25,9 +25,10 @@ fn pulled(facts: &Facts, words: &[&str]) -> Option<Evidence> {
 }
 
 fn image(evidence: &Evidence) -> String {
-    let words = evidence.text.split([' ', '"', '\\', ',', '\'']).map(|word| word.trim_end_matches(':'));
-    let named = words.filter(|word| word.contains("@sha256:") || word.contains("/v2/"));
-    named.last().map_or_else(|| "an image".into(), |image| image.to_string())
+    let words =
+        evidence.text.split([' ', '"', '\\', ',', '\'', '(', ')']).map(|word| word.trim_end_matches(':'));
+    let mut named = words.filter(|word| word.contains("@sha256:"));
+    named.next_back().map_or_else(|| "an image".into(), |image| image.to_string())
 }
 
 pub(super) const PROXY: Rule = Rule {
@@ -42,11 +43,12 @@ pub(super) const PROXY: Rule = Rule {
         "HTTP_PROXY wrong",
     ],
     find: |facts| {
-        let said = pulled(facts, &["proxyconnect", ":3128", "proxy"])?;
-        Some(Finding::new(
-            "the proxy of install-config.yaml does not answer, so images cannot be pulled",
-            [said],
-        ))
+        let silent = facts.last_where("", "checks/proxy.txt", |line| line.contains(": 000 "));
+        let said = pulled(facts, &["proxyconnect", ":3128", "error trying to connect to proxy"]);
+        let first = silent.clone().or_else(|| said.clone())?;
+        let proxy = first.text.split_once(": 000").map_or("of install-config.yaml", |(proxy, _)| proxy);
+        let says = format!("the proxy {proxy} does not answer, so images cannot be pulled");
+        Some(Finding::new(says, silent.into_iter().chain(said)))
     },
 };
 
@@ -139,7 +141,7 @@ pub(super) const MISSING: Rule = Rule {
         "image missing from the registry",
     ],
     find: |facts| {
-        let said = pulled(facts, &["not found", "manifest unknown", "404"])?;
+        let said = pulled(facts, &["not found", "manifest unknown", "404 Not Found", "answered 404"])?;
         Some(Finding::new(format!("the registry does not have {}", image(&said)), [said]))
     },
 };

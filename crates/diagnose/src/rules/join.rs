@@ -67,7 +67,7 @@ pub(super) const MCS_REFUSED: Rule = Rule {
         "token spent",
     ],
     find: |facts| {
-        let machine = facts.masters().filter(stuck).next()?;
+        let machine = facts.masters().find(stuck)?;
         let said = facts.last_where("", "machine-config-server-audit.log", |line| {
             line.contains(&machine.address)
                 && (line.contains("403") || line.contains("\"granted\":false") || line.contains("refused"))
@@ -78,12 +78,18 @@ pub(super) const MCS_REFUSED: Rule = Rule {
         let any = said.is_some() || console.is_some();
         any.then(|| {
             Finding::new(
-                format!("the machine-config server refuses {}", machine.name),
+                format!("the machine-config server refuses {}{}", machine.name, why(said.as_ref())),
                 said.into_iter().chain(console),
             )
         })
     },
 };
+
+/// The audit log's reason.
+fn why(audit: Option<&crate::Evidence>) -> String {
+    let reason = audit.and_then(|line| line.text.split_once("\"reason\":\"")?.1.split('"').next());
+    reason.map_or_else(String::new, |reason| format!(": {reason}"))
+}
 
 pub(super) const CSR_NOT_APPROVED: Rule = Rule {
     name: "csr-not-approved",

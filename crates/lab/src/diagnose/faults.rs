@@ -313,7 +313,7 @@ pub const FAULTS: &[Fault] = &[
         "disk-slow",
         "the bootstrap machine's disk writes 25 times a second",
         &["disk-slow"],
-        ON,
+        Moment::Stage("cb-bootstrap"),
         35,
         Act::Slow("bootstrap"),
     ),
@@ -337,22 +337,22 @@ pub const FAULTS: &[Fault] = &[
         "apiserver-flag",
         "the API server's manifest has a flag that it does not know",
         &["static-pod-crashes"],
-        Moment::Stage("cb-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         25,
         Act::Shell(
             "bootstrap",
-            "sed -i 's/- kube-apiserver$/&\\n    - --no-such-flag=1/; s/\"kube-apiserver\",/&\"--no-such-flag=1\",/' /etc/kubernetes/manifests/kube-apiserver*; head -c 600 /etc/kubernetes/manifests/kube-apiserver*",
+            "sed -i 's/^    - kube-apiserver$/&\\n    - --no-such-flag=1/' /opt/openshift/bootstrap-manifests/kube-apiserver-pod.yaml",
         ),
     ),
     fault(
         "static-pod-broken",
         "the API server's manifest is not YAML",
         &["static-pod-unreadable"],
-        Moment::Stage("cb-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         25,
         Act::Shell(
             "bootstrap",
-            "for f in /etc/kubernetes/manifests/kube-apiserver*; do echo '{broken: [' > \"$f\"; done; pkill -x kube-apiserver; true",
+            "echo '{broken: [' > /opt/openshift/bootstrap-manifests/kube-apiserver-pod.yaml",
         ),
     ),
     fault(
@@ -373,24 +373,24 @@ pub const FAULTS: &[Fault] = &[
     ),
     fault(
         "manifest-yaml",
-        "a manifest in openshift/ is not YAML",
+        "a manifest is not YAML",
         &["manifest-unreadable"],
-        Moment::Stage("etcd-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         30,
         Act::Shell(
             "bootstrap",
-            "printf 'apiVersion: v1\\nkind: [ConfigMap\\n' > /opt/openshift/openshift/99_broken.yaml",
+            "printf 'apiVersion: v1\\nkind: [ConfigMap\\n' > /opt/openshift/manifests/99_broken.yaml",
         ),
     ),
     fault(
         "manifest-refused",
         "a manifest has a name that the API refuses",
         &["manifest-refused"],
-        Moment::Stage("etcd-bootstrap"),
+        Moment::Stage("wait-for-etcd"),
         35,
         Act::Shell(
             "bootstrap",
-            "printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: Not_A_Name, namespace: kube-system}\\n' > /opt/openshift/openshift/99_refused.yaml",
+            "printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: Not_A_Name, namespace: kube-system}\\n' > /opt/openshift/manifests/99_refused.yaml",
         ),
     ),
     fault(
@@ -424,7 +424,7 @@ pub const FAULTS: &[Fault] = &[
         &["containerd-down"],
         BOOTED,
         25,
-        Act::Shell("master-0", "systemctl mask --now containerd"),
+        Act::Shell("master-0", "systemctl disable --now containerd"),
     ),
     fault(
         "kubelet-down",
@@ -432,7 +432,7 @@ pub const FAULTS: &[Fault] = &[
         &["kubelet-down"],
         JOINED,
         20,
-        Act::Shell("master-0", "systemctl mask --now kubelet"),
+        Act::Shell("master-0", "systemctl disable --now kubelet"),
     ),
     fault(
         "csr",
@@ -440,7 +440,7 @@ pub const FAULTS: &[Fault] = &[
         &["csr-not-approved"],
         Moment::Stage("cb-bootstrap"),
         40,
-        Act::Shell("bootstrap", "systemctl mask --now approve-csr"),
+        Act::Shell("bootstrap", "systemctl disable --now approve-csr"),
     ),
     fault(
         "cni",
