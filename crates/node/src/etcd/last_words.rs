@@ -30,12 +30,10 @@ const DAMAGES: [Damage; 10] = [
 
 /// Why etcd could not read its data, if that is how it ended. `log`: of one run.
 fn damage(log: &str) -> Option<&str> {
-    let lines = log.lines().map(message);
-    let found = lines.filter(|line| {
-        let after = &log[line.as_ptr() as usize - log.as_ptr() as usize..];
-        DAMAGES.iter().any(|damage| line.contains(damage.says) && after.contains(damage.also))
-    });
-    found.last()
+    let said = |damage: &Damage| log.rfind(damage.says).filter(|at| log[*at..].contains(damage.also));
+    let at = DAMAGES.iter().filter_map(said).max()?;
+    let line = log[..at].rfind('\n').map_or(0, |end| end + 1);
+    log[line..].lines().next().map(message)
 }
 
 /// The runtime puts time, stream and a flag before each line.
