@@ -86,7 +86,8 @@ pub(super) const BAD_FLAG: Rule = Rule {
             &["Error: unknown flag", "unknown flag: --", "flag provided but not defined"],
         )?;
         let name = said.file.rsplit('/').next().unwrap_or_default();
-        let name = name.split("-kube-system").next().unwrap_or(name).trim_end_matches(".log");
+        const PROGRAMS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"];
+        let name = PROGRAMS.iter().find(|program| name.starts_with(**program)).copied().unwrap_or(name);
         Some(Finding::new(
             format!("the manifest of {name} has a flag that the program does not know, so it ends at once"),
             [said],

@@ -180,10 +180,10 @@ pub(super) const PORT_TAKEN: Rule = Rule {
                 "on {}: `ss -tlnp 'sport = :{port}'` says which program has it; stop it",
                 machine.name
             );
-            // An old container of the same pod may still have it for a moment.
-            (facts.count(&format!("{}containers/", machine.dir()), ".log", &["bind: address already in use"])
-                > 1)
-            .then(|| Finding::new(says, [said]).next(next))
+            // An old container of the same pod may still have it for a moment; only the last attempt's log is kept.
+            let attempt =
+                said.file.trim_end_matches(".log").rsplit('-').next().and_then(|n| n.parse::<u32>().ok());
+            attempt.is_some_and(|attempt| attempt > 1).then(|| Finding::new(says, [said]).next(next))
         })
     },
 };
