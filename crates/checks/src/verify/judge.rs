@@ -100,12 +100,12 @@ fn section_is(check: &Check, node: &NodeFacts, name: &str, wanted: &str, hands: 
     section(check, node, name, hands, |said| (said.text == wanted).then(|| wanted.to_string()))
 }
 
-/// No answer is no refusal: nothing is known then.
+/// No answer is no refusal, nor is one that cannot ask the API who is a stranger: nothing is known then.
 fn refuses_strangers(node: &NodeFacts, hands: &Hands) -> Finding {
     let finding = section_is(&MCS_REFUSES, node, "mcs-stranger", "403", hands);
     match node.said("mcs-stranger") {
-        Ok(said) if said.text.ends_with("000") => {
-            let says = format!("nobody answered: {}", finding.says);
+        Ok(said) if said.text.ends_with("000") || said.text.starts_with('5') => {
+            let says = format!("nobody decided: {}", finding.says);
             let silent = Finding::new(&MCS_REFUSES, &node.host.name, Outcome::Unknown, says.clone());
             silent.seen(says, finding.by_hand)
         }

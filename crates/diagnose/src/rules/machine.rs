@@ -53,6 +53,26 @@ pub(super) const BOOTSTRAP_OFF: Rule = Rule {
     },
 };
 
+pub(super) const MAJORITY_OFF: Rule = Rule {
+    name: "majority-off",
+    link: Link::Power,
+    cause: "so many masters are off that etcd has no majority: nothing can be written, and the API does not answer",
+    next: "switch the masters on; if they are lost for good: docs/disaster-recovery.md",
+    messages: &["etcd has no leader", "two masters are off", "etcdserver: leader changed", "lost quorum"],
+    find: |facts| {
+        let (off, all) =
+            (facts.masters().filter(|m| m.power == "off").collect::<Vec<_>>(), facts.masters().count());
+        // Until the masters carry the cluster, the bootstrap machine does.
+        let alone = facts.bootstrap().is_none_or(|bootstrap| bootstrap.power == "off");
+        let names: Vec<_> = off.iter().map(|machine| machine.name.as_str()).collect();
+        let says =
+            format!("{} of {all} masters are off ({}), so etcd has no majority", off.len(), names.join(", "));
+        let next = format!("switch one on: `seedling lab power {} on`", names.first()?);
+        let lost = alone && all - off.len() <= all / 2;
+        lost.then(|| Finding::new(says, off.iter().map(|machine| power(facts, machine))).next(next))
+    },
+};
+
 pub(super) const MASTER_OFF: Rule = Rule {
     name: "master-off",
     link: Link::Join,

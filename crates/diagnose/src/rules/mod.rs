@@ -28,6 +28,7 @@ pub struct Rule {
 /// The order is the rank: of two findings the earlier one is the cause.
 pub const RULES: &[Rule] = &[
     machine::MACHINE_FROZEN,
+    machine::MAJORITY_OFF,
     machine::HELPER_DOWN,
     first_boot::MAC_UNKNOWN,
     first_boot::NO_DHCP,

@@ -48,6 +48,34 @@ fn a_first_boot_that_does_not_end_is_explained() {
     }
 }
 
+/// Whatever the others' logs say of an etcd that does not answer.
+#[test]
+fn without_a_majority_nothing_else_is_the_cause() {
+    let machine = |name: &str, role: &str, n: u8, power: &str| {
+        format!(
+            r#"{{"name":"{name}","role":"{role}","address":"192.168.100.{n}","power":"{power}","position":"fetched","firstBootDone":true}}"#
+        )
+    };
+    let silent = "dial tcp 192.168.100.11:2379: context deadline exceeded";
+    for (bootstrap, masters, want) in [
+        ("off", ["on", "off", "off"], "majority-off"),
+        ("on", ["on", "off", "off"], "etcd-silent"),
+        ("off", ["on", "on", "off"], "etcd-silent"),
+    ] {
+        let masters =
+            (0..).zip(masters).map(|(n, power)| machine(&format!("master-{n}"), "master", 11 + n, power));
+        let all: Vec<_> =
+            std::iter::once(machine("bootstrap", "bootstrap", 10, bootstrap)).chain(masters).collect();
+        let done = r#"[{"phase":"service start"},{"phase":"service end","result":"success"}]"#;
+        let files = [
+            ("machines.json", &*format!("[{}]", all.join(","))),
+            ("bootstrap/services/bootkube.json", done),
+            ("control-plane/192.168.100.11/containers/kube-apiserver-0.log", silent),
+        ];
+        assert_eq!(first(&files), Some(want), "{bootstrap} {all:?}");
+    }
+}
+
 #[test]
 fn a_good_bring_up_has_no_cause() {
     let passing = "bootstrap kubelet[1]: dial tcp 192.168.100.1:6443: connect: connection refused\n";
