@@ -53,6 +53,9 @@ async fn fetch(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A registry that says nothing for so long is asked again, and that is said.
+const SILENCE: Duration = Duration::from_secs(5);
+
 struct Registry {
     base: String,
     digest: String,
@@ -66,7 +69,8 @@ impl Registry {
         };
         let name = repository.split_once('/').map_or(repository, |(_, name)| name);
         let base = format!("http://{}:{}/v2/{name}/", domain.helper(), ports::HELPER_REGISTRY);
-        Ok(Self { base, digest: digest.into(), http: reqwest::Client::new() })
+        let http = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build()?;
+        Ok(Self { base, digest: digest.into(), http })
     }
 
     /// The layer that the release image has on top of the seedling image.

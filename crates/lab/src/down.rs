@@ -42,6 +42,8 @@ async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<()> {
 }
 
 async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<()> {
+    // What waits for a disk that chaos made slow does not end before it is done.
+    let _ = machine.slow_disk(false);
     machine.remove().await?;
     progress(&format!("{} is gone", machine.name));
     Ok(())

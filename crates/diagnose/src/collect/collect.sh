@@ -70,7 +70,7 @@ if [ -z "$ROOT" ]; then
         timeout 2 crictl inspect "$id" >"$m/containers/$id.inspect" 2>/dev/null || break
     done
     # Of services; without a password that may be in it.
-    proxy=$(timeout 5 systemctl show -p DefaultEnvironment | tr ' ' '\n' | grep -ioE 'https?_proxy=[^ "]+' | head -n 1 | sed 's/^[^=]*=//; s#//[^/@]*@#//#')
+    proxy=$({ timeout 5 systemctl show-environment; cat /etc/systemd/system.conf.d/*.conf; } 2>/dev/null | grep -ioE 'https?_proxy=[^ "]+' | head -n 1 | sed 's/^[^=]*=//; s#//[^/@]*@#//#')
     if [ -n "$proxy" ]; then
         echo "$proxy: $(timeout 5 curl -s -m 4 -o /dev/null -w '%{http_code} %{errormsg}' "$proxy" 2>&1)" >"$m/checks/proxy.txt"
     fi

@@ -114,7 +114,6 @@ pub(super) const DNS_SILENT: Rule = Rule {
         "Temporary failure in name resolution",
         "lookup api-int on :53: i/o timeout",
         "DNS server does not answer",
-        "server misbehaving",
     ],
     find: |facts| {
         let (machine, said) = stuck(facts, SILENT)?;
@@ -122,8 +121,14 @@ pub(super) const DNS_SILENT: Rule = Rule {
     },
 };
 
-const NO_SUCH_NAME: &[&str] =
-    &["no such host", "Name or service not known", "Could not resolve host", "NXDOMAIN"];
+/// The last is what Go says when a server refuses to answer for a domain that it does not know.
+const NO_SUCH_NAME: &[&str] = &[
+    "no such host",
+    "Name or service not known",
+    "Could not resolve host",
+    "NXDOMAIN",
+    "server misbehaving",
+];
 
 pub(super) const DNS_MISSING: Rule = Rule {
     name: "dns-record-missing",
@@ -136,6 +141,7 @@ pub(super) const DNS_MISSING: Rule = Rule {
         "Name or service not known",
         "Could not resolve host",
         "NXDOMAIN",
+        "server misbehaving",
         "DNS record missing",
     ],
     find: |facts| {

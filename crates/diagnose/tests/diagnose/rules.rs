@@ -32,12 +32,14 @@ fn a_first_boot_that_does_not_end_is_explained() {
     let (no_dhcp, no_mcs, no_ignition) = (at("noDhcp"), at("noMcsFetch"), at("noIgnitionFetch"));
     let unknown = r#"{"time":"t","event":"dhcp","message":"DISCOVER","mac":"52:54:00:5e:ed:11","host":null,"address":null}"#;
     let missing = r#"GET error: Get "https://api-int.x:22623/config/master": dial tcp: lookup api-int.x on 192.168.100.1:53: no such host"#;
+    let refused = r#"GET error: Get "https://api-int.x:22623/config/master": dial tcp: lookup api-int.x on 192.168.100.1:53: server misbehaving"#;
     let silent = "GET error: lookup api-int.x on 192.168.100.1:53: read udp 192.168.100.10:4->192.168.100.1:53: i/o timeout";
     let wrong = r#"GET error: Get "https://api-int.x:22623/config/master": dial tcp 192.168.100.99:22623: connect: no route to host"#;
     let authority = "GET error: x509: certificate signed by unknown authority";
     for (want, files) in [
         ("mac-unknown", vec![("machines.json", no_dhcp.as_str()), ("helper/events.jsonl", unknown)]),
         ("dns-record-missing", vec![("machines.json", &no_mcs), (IGNITION, missing)]),
+        ("dns-record-missing", vec![("machines.json", &no_mcs), (IGNITION, refused)]),
         ("dns-silent", vec![("machines.json", &no_mcs), (IGNITION, silent)]),
         ("dns-record-wrong", vec![("machines.json", &no_mcs), (IGNITION, wrong)]),
         ("ignition-server-unreachable", vec![("machines.json", &no_ignition)]),

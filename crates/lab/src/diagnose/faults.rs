@@ -422,7 +422,7 @@ pub const FAULTS: &[Fault] = &[
         "containerd-down",
         "containerd on master-0 is stopped for good",
         &["containerd-down"],
-        BOOTED,
+        JOINED,
         25,
         Act::Shell("master-0", "systemctl disable --now containerd"),
     ),
