@@ -49,7 +49,7 @@ fn unreadable(lab: &Lab, node: &str) -> Result<()> {
     let zero = format!(
         "pages=$(($(stat -c %s {DATABASE}) / 4096)); for page in $(seq 3 3 $pages); do \
            dd if=/dev/zero of={DATABASE} bs=4096 count=1 seek=$page conv=notrunc status=none; done; \
-         crictl stop $(crictl ps -q --name '^etcd$')"
+         crictl ps -q --name '^etcd$' | xargs -r crictl stop"
     );
     lab.shell(node, &zero)?;
     another_member(lab, node, &before)?;
