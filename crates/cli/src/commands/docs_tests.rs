@@ -37,6 +37,34 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
         .flatten()
 }
 
+/// Command lines of this program in fenced blocks, as words, without what a shell does with them. `…` stands for something left out, `<X>` for any X.
+fn command_lines(text: &str) -> Vec<Vec<String>> {
+    let mut fenced = false;
+    let lines = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        fenced && !fence
+    });
+    let commands = lines.map(|line| line.trim_start().trim_start_matches("$ "));
+    commands.filter(|line| line.starts_with("seedling ") && !line.contains(['…', '<'])).map(words).collect()
+}
+
+/// As a shell splits a line: quotes hold words together; a comment, a pipe, a redirection or a continuation ends the command.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (vec![], String::new(), None);
+    for (at, c) in line.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '#' | '|' | '>' | '\\' | ';') if line[..at].ends_with(' ') => break,
+            (None, ' ') => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+            (_, c) => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
 /// `target` of each `[text](target)` outside of code.
 fn links(text: &str) -> Vec<String> {
     let links = |line: &str| {
@@ -123,4 +151,28 @@ fn the_book_lists_every_page() {
         let whole = page.canonicalize().unwrap_or_else(|e| panic!("{}: {e}", page.display()));
         assert!(listed.contains(&whole), "docs/README.md does not list {}", page.display());
     }
+}
+
+#[test]
+fn commands_of_a_text() {
+    let text = "`seedling prose`\n```\n$ seedling lab exec a -- sh -c 'x | y'   # why\n  seedling timeline -o svg > a.svg\nseedling x …\nother\n```\n";
+    let (exec, svg) =
+        (["seedling", "lab", "exec", "a", "--", "sh", "-c", "x | y"], ["seedling", "timeline", "-o", "svg"]);
+    assert_eq!(command_lines(text), [exec.to_vec(), svg.to_vec()]);
+}
+
+/// Whoever copies a line from the book is not told that there is no such option.
+#[test]
+fn commands_in_the_book_are_commands() {
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for page in files(&root(), &["md"]) {
+        for line in command_lines(&read(&page)) {
+            seen += 1;
+            if let Err(error) = crate::parse(crate::usage::arguments(line.iter().map(Into::into))) {
+                wrong.push(format!("{}: {}: {error}", page.display(), line.join(" ")));
+            }
+        }
+    }
+    assert!(seen > 50 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
