@@ -38,13 +38,14 @@ pub(crate) fn resume(before: &[Line], who: &str, stage: &Stage, done_file: bool)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const STAGE: Stage = Stage { name: "b", done: Some("b"), ..Stage::EMPTY };
     const CHECKED_ALWAYS: Stage = Stage { done: None, ..STAGE };
 
-    fn lines(text: &str) -> Vec<Line> {
+    /// `step.event` each; a step alone ended, and no step is the service itself.
+    pub(crate) fn lines(text: &str) -> Vec<Line> {
         let line = |word: &str| {
             let (step, event) = word.split_once('.').unwrap_or((word, ""));
             let event = match event {

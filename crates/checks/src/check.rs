@@ -15,6 +15,17 @@ pub struct Check {
     pub next: &'static str,
 }
 
+/// A row of a table of checks.
+pub(crate) const fn check(
+    subject: &'static str,
+    name: &'static str,
+    what: &'static str,
+    why: &'static str,
+    next: &'static str,
+) -> Check {
+    Check { name, subject, what, why, next }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

@@ -2,26 +2,13 @@
 
 use super::drive::drive;
 use super::*;
+use crate::resume::tests::lines;
 use crate::step::look::ended;
 use seedling_steps::Journal;
 use seedling_steps::journal::{Event, Line};
 use std::io;
 use tempfile::TempDir;
 use tokio::io::AsyncBufReadExt;
-
-fn lines(text: &str) -> Vec<Line> {
-    let line = |word: &str| {
-        let (step, event) = word.split_once('.').unwrap_or((word, ""));
-        let event = match event {
-            "begin" => Event::Begin,
-            "failed" => Event::Failed,
-            "skipped" => Event::Skipped,
-            _ => Event::End,
-        };
-        Line::now("bootkube", Some(step).filter(|s| !s.is_empty()), event)
-    };
-    text.split_whitespace().map(line).collect()
-}
 
 #[test]
 fn where_bootkube_is() {

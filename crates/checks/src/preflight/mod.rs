@@ -19,16 +19,7 @@ pub use network::{answers, clock, clock_ahead, decoded, in_use, neighbours};
 pub use registry::trial_pull;
 
 use crate::Check;
-
-const fn check(
-    subject: &'static str,
-    name: &'static str,
-    what: &'static str,
-    why: &'static str,
-    next: &'static str,
-) -> Check {
-    Check { name, subject, what, why, next }
-}
+use crate::check::check;
 
 const NAMES: &str = "Names";
 const NETWORK: &str = "Network";

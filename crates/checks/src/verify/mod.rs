@@ -12,16 +12,7 @@ pub use judge::{Hands, judge};
 pub use matrix::{BALANCER, Wanted, wanted};
 
 use crate::Check;
-
-const fn check(
-    subject: &'static str,
-    name: &'static str,
-    what: &'static str,
-    why: &'static str,
-    next: &'static str,
-) -> Check {
-    Check { name, subject, what, why, next }
-}
+use crate::check::check;
 
 const MACHINES: &str = "Machines";
 const API: &str = "API";

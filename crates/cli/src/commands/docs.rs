@@ -211,6 +211,8 @@ mod tests {
             assert!(!report.dirty, "{path}: made with changes that are in no commit");
             assert!(path.to_string().ends_with(&format!("{}.json", report.name)), "{path}: {}", report.name);
             assert!(!report.summary.is_empty() && !report.command.is_empty(), "{path}");
+            // What anybody can type in a checkout.
+            assert!(!report.command.contains(" /"), "{path} names a machine's own path: {}", report.command);
             if report.name.starts_with("chaos") {
                 let count =
                     |key: &str| report.results[key].as_u64().unwrap_or_else(|| panic!("{path}: no {key}"));
