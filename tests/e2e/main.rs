@@ -1,6 +1,7 @@
 //! The whole path, for real, asked of the real components. Checks run in order, like the story they tell; the labs are removed
 //! at the end, whatever happens.
 
+mod book;
 mod by_hand;
 mod certs;
 mod clients;
@@ -187,6 +188,7 @@ fn seeded(suite: &mut Suite) {
     verify::checks(suite, &lab);
     masters::checks(suite, &lab);
     damage::checks(suite, &lab);
+    book::checks(suite, &lab);
     suite.check("lab_up_twice_is_harmless", || {
         let before = lab.status()?["nodes"].clone();
         run(&mut lab.lab(&["up"]))?;

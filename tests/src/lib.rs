@@ -1,5 +1,6 @@
 //! What the end-to-end test and the benchmarks share: the program as a user has it, and the lab it grows.
 
+pub mod book;
 #[cfg(test)]
 mod declared_tests;
 pub mod judge;
