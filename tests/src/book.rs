@@ -44,6 +44,8 @@ const NOT_RUN: &[(&str, &[&str])] = &[
 ];
 /// Longer beginnings that are run all the same.
 const RUN: &[&str] = &["seedling chaos diagnose --dry-run", "seedling dashboard --record"];
+/// Programs that the tests do not install.
+const READERS: &[&str] = &["| jq "];
 /// Only a reader knows what stands here.
 const PLACEHOLDERS: &[&str] = &["…", "<", "NAME", " -f"];
 
@@ -55,6 +57,9 @@ pub fn refusal(line: &str) -> Option<&'static str> {
     let command = line.split(" # ").next().unwrap_or(line).trim_end();
     if command.starts_with("seedling") && PLACEHOLDERS.iter().any(|word| command.contains(word)) {
         return Some("has a placeholder");
+    }
+    if READERS.iter().any(|program| command.contains(program)) {
+        return Some("needs a program of the reader's");
     }
     let refused = |starts: &&[&str]| starts.iter().any(|start| line.starts_with(start));
     NOT_RUN.iter().find(|(_, starts)| refused(starts)).map(|(why, _)| *why)
