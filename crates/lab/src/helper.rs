@@ -114,6 +114,13 @@ fn write_config(lab: &Lab) -> Result<String> {
         relays: Vec::new(),
         server_ca: server_ca(lab)?,
         forwards: vec![Forward { fd: API_LISTENER, to: SocketAddr::from((spec.helper, ports::API)) }],
+        router: None,
+        forwarders: Vec::new(),
+        ntp_servers: Vec::new(),
+        etcd_srv: false,
+        pool: None,
+        ingress: false,
+        boot: None,
     };
     let path = lab.helper_config();
     let yaml = serde_saphyr::to_string(&config)

@@ -171,6 +171,33 @@ ports! {
         upstream: "the site's DHCP server",
         see: &["component.dhcp", "port.68"],
     }
+    TFTP = 69, "tftp", "UDP", "helper, if it has a boot image" <- "firmware of machines that boot over the network": {
+        what: "TFTP: the boot loader that firmware can fetch.",
+        why: "A network card's ROM speaks nothing better. It fetches iPXE here, which fetches the rest by HTTP.",
+        check: "seedling helper status: which files each machine fetched",
+        fails: &[
+            "no answer: the machine is not in the inventory, or a firewall drops the answers, which come from another port",
+            "PXE-E23 or file not found: the boot image has no undionly.kpxe or ipxe.efi; apt install ipxe, then build it again",
+        ],
+        upstream: "tftpd or dnsmasq, set up by hand",
+        see: &["component.network-boot", "port.67", "port.8080"],
+    }
+    HTTP = 80, "http", "TCP", "the load balancer, with `ingress: true`" <- "people who use applications": {
+        what: "The way to applications, without TLS.",
+        why: "*.apps.CLUSTER leads to the helper, and it to the nodes that carry the routers.",
+        check: "curl -I http://anything.apps.CLUSTER",
+        fails: &["connections are closed: no worker listens on port 80, since nothing runs there that routes"],
+        upstream: "the same, behind HAProxy",
+        see: &["component.load-balancer", "port.443"],
+    }
+    HTTPS = 443, "https", "TCP, TLS", "the load balancer, with `ingress: true`" <- "people who use applications": {
+        what: "The way to applications, with their own TLS.",
+        why: "The bytes are relayed as they are: certificates belong to the routers.",
+        check: "curl -kI https://anything.apps.CLUSTER",
+        fails: &["connections are closed: no worker listens on port 443, since nothing runs there that routes"],
+        upstream: "the same, behind HAProxy",
+        see: &["component.load-balancer", "port.80"],
+    }
     DHCP_CLIENT = 68, "dhcp-client", "UDP", "machines" <- "the helper's DHCP server": {
         what: "Where a machine hears the DHCP server's answer.",
         why: "It has no address yet, so the answer is sent to this port of everybody.",

@@ -86,6 +86,13 @@ impl Lab {
             relays: Vec::new(),
             server_ca: None,
             forwards: Vec::new(),
+            router: None,
+            forwarders: Vec::new(),
+            ntp_servers: Vec::new(),
+            etcd_srv: false,
+            pool: None,
+            ingress: false,
+            boot: None,
         };
         let lab = Self { prefix, folder, config, helper: None, descriptors: None, inherited: Vec::new() };
         let bridge = lab.namespace("bridge");
