@@ -1,5 +1,6 @@
 //! Where a machine stands on its way from power to configuration, derived from what the helper saw of it.
 
+use seedling_types::boot::BootStep;
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use seedling_types::{Host, Role, ports};
 use serde::Serialize;
@@ -11,6 +12,12 @@ pub enum Position {
     NoDhcp,
     /// It has an address, but never fetched its Ignition config from the helper.
     NoIgnitionFetch,
+    /// It was given the live system that installs it, and has not said anything since.
+    BootsLive,
+    /// It puts itself on its disk.
+    Installing,
+    /// It could not, and said why: see its console.
+    InstallFailed,
     /// The helper refused the Ignition config.
     IgnitionRefused { status: u16 },
     /// It has the pointer config, but never reached the machine-config server it points at.
@@ -33,6 +40,7 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
     let mut mcs = false;
     let mut software = false;
     let mut again = 0;
+    let mut install = None;
     for event in events {
         match &event.what {
             HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
@@ -53,8 +61,16 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
             HelperEventKind::Connection { port, remote, .. } if *remote == host.address => {
                 mcs |= *port == ports::MCS
             }
+            HelperEventKind::Boot { host: of, state, .. } if *of == host.name => install = Some(*state),
             _ => {}
         }
+    }
+    // One that is installed again begins again.
+    match install {
+        Some(BootStep::Wanted | BootStep::Install) => return Position::BootsLive,
+        Some(BootStep::Installing) => return Position::Installing,
+        Some(BootStep::Failed) => return Position::InstallFailed,
+        Some(BootStep::Installed | BootStep::Disk) | None => {}
     }
     match (ignition, host.role) {
         // The bootstrap node's config is whole: it asks no machine-config server, it becomes one.
@@ -77,6 +93,11 @@ impl Position {
             Position::NoIgnitionFetch => {
                 format!("has an address, fetched no Ignition config (`lab logs {node}`)")
             }
+            Position::BootsLive => {
+                format!("boots the system that installs it over the network (`lab logs {node}`)")
+            }
+            Position::Installing => "installs itself on its disk".into(),
+            Position::InstallFailed => format!("could not install itself (`lab logs {node}`)"),
             Position::IgnitionRefused { status } => {
                 format!("the helper answered {status} to its Ignition request (`lab logs`)")
             }
@@ -128,6 +149,37 @@ mod tests {
     }
     fn connection(port: u16) -> HelperEvent {
         event(HelperEventKind::Connection { port, remote: MASTER, host: None, backend: "bootstrap".into() })
+    }
+
+    fn boot(state: BootStep) -> HelperEvent {
+        event(HelperEventKind::Boot { host: "n".into(), state, message: None })
+    }
+
+    #[test]
+    fn a_machine_that_installs_itself_says_so() {
+        let ign = || http("/ign/52:54:00:5e:ed:11", 200, MASTER);
+        let install = || vec![dhcp("ACK"), boot(BootStep::Install)];
+        let then = |more: Vec<HelperEvent>| install().into_iter().chain(more).collect::<Vec<_>>();
+        let (installing, installed) = (|| boot(BootStep::Installing), || boot(BootStep::Installed));
+        for (events, want) in [
+            (install(), Position::BootsLive),
+            (then(vec![ign(), installing()]), Position::Installing),
+            (then(vec![ign(), installing(), boot(BootStep::Failed)]), Position::InstallFailed),
+            (then(vec![ign(), installing(), installed()]), Position::NoMcsFetch),
+            (
+                then(vec![
+                    ign(),
+                    installed(),
+                    boot(BootStep::Disk),
+                    connection(22623),
+                    http("/bin/x", 200, MASTER),
+                ]),
+                Position::Fetched,
+            ),
+            (then(vec![ign(), installed(), connection(22623), boot(BootStep::Wanted)]), Position::BootsLive),
+        ] {
+            assert_eq!(boot_chain(&events, &host(Role::Worker)), want, "{events:?}");
+        }
     }
 
     #[test]

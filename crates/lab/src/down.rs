@@ -1,6 +1,6 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
-use crate::store::{Labs, machine};
+use crate::store::{Labs, container};
 use crate::{Result, all, at, helper, processes, sysctls};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
@@ -49,17 +49,21 @@ async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<()>
     Ok(())
 }
 
-/// Those of lab.json, and those with a directory should lab.json be unreadable.
+/// Those of lab.json, and those with a directory should lab.json be unreadable: whatever is left of a QEMU machine, its control groups
+/// have its process, and the lab's namespace takes its port along.
 fn machines(labs: &Labs, name: &str) -> Vec<Machine> {
     let dir = labs.dir(name);
-    let mut names = BTreeSet::new();
+    let (mut names, mut machines) = (BTreeSet::new(), Vec::new());
     match labs.find(name) {
-        Ok(Some(lab)) => names.extend(lab.record.spec.inventory.hosts.into_iter().map(|h| h.name)),
+        Ok(Some(lab)) => machines = lab.machines(),
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "going by the directories of the machines"),
     }
     if let Ok(entries) = fs::read_dir(dir.join("nodes")) {
         names.extend(entries.filter_map(|e| e.ok()?.file_name().into_string().ok()));
     }
-    names.iter().map(|node| machine(&dir, name, node, "", Path::new(""))).collect()
+    machines.iter().for_each(|known| drop(names.remove(&known.name)));
+    let others = names.iter().map(|node| container(&dir, name, node, "", Path::new("")));
+    machines.extend(others.map(Machine::Container));
+    machines
 }

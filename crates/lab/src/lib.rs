@@ -1,4 +1,4 @@
-//! A lab by name: container machines, the network between them and the helper they boot from, on one Linux machine.
+//! A lab by name: machines (containers, or QEMU), the network between them and the helper they boot from, on one Linux machine.
 //!
 //! In: a [`LabSpec`] with the inventory, the asset directory (Ignition files) and the release. Out: machines that were
 //! switched on, a loopback address for the API, and a directory that remembers all of it, so that any later process can
@@ -13,6 +13,7 @@ mod down;
 pub mod gather;
 mod helper;
 pub mod history;
+mod kinds;
 pub mod members;
 pub mod overview;
 pub mod power;
@@ -32,12 +33,13 @@ pub use bring_up::BringUp;
 pub use change::{Change, may_leave, write_hosts};
 pub use down::down;
 pub use helper::reload_config;
+pub use kinds::{Kinds, MachineKind, Machines};
 pub use overview::{Overview, overview};
 pub use seed::seed;
 pub use spec::{HELPER, LabSpec, check_name, default_inventory, new_machine, with_workers};
 pub use status::{NodeStatus, Open, Status, open, read_events, status};
 pub use step::Pace;
-pub use store::{Lab, Labs, Record};
+pub use store::{Lab, Labs, Record, ssh_key};
 pub use up::{Options, up};
 
 use seedling_types::InventoryError;
@@ -59,6 +61,10 @@ pub enum LabError {
     Machines(Vec<InventoryError>),
     #[error("{name} is a {role} of this lab; take another name")]
     OtherRole { name: String, role: &'static str },
+    #[error(
+        "{name} is a {kind} machine of this lab; remove it first (seedling lab remove {name}), or take another name"
+    )]
+    OtherKind { name: String, kind: &'static str },
     #[error("{name} cannot be removed: {why}")]
     Stays { name: String, why: &'static str },
     #[error("the lab has no free address: {first} to {last} are taken; remove a machine first")]
