@@ -1,7 +1,7 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
 use crate::store::{Labs, container};
-use crate::{Result, all, at, helper, processes, sysctls};
+use crate::{Result, all, at, autostart, helper, processes, sysctls};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
 use seedling_machines::network::Network;
@@ -36,6 +36,7 @@ async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<()> {
     network.remove_bridge().await?;
     cgroup::remove_lab(name);
     sysctls::put_back(&dir).await?;
+    autostart::remove(name).await?;
     at(&dir, fs::remove_dir_all(&dir))?;
     progress(&format!("lab {name:?} is gone"));
     Ok(())

@@ -4,6 +4,7 @@
 //! switched on, a loopback address for the API, and a directory that remembers all of it, so that any later process can
 //! look into the lab, repair it (`up` again) or remove it without a trace (`down`).
 
+pub mod autostart;
 pub mod boot_chain;
 mod bring_up;
 mod change;
@@ -80,6 +81,8 @@ pub enum LabError {
     Unreadable { path: PathBuf, message: String },
     #[error("cannot listen on 127.0.0.1:{port} for the API: {source}")]
     Port { port: u16, source: std::io::Error },
+    #[error("this machine was not booted by systemd, which would start the lab; `seedling lab start` does it by hand")]
+    NoSystemd,
     #[error("{0}")]
     Strike(String),
     #[error("{0}")]

@@ -90,6 +90,14 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         no_progress: super::log::NoProgress,
     },
+    /// Start the lab when this computer boots, and shut it down in order, by a unit of systemd
+    Autostart {
+        #[command(flatten)]
+        lab: Name,
+        /// Whether
+        #[arg(value_parser = ["on", "off"])]
+        switch: String,
+    },
     /// Print the path of the administrator's kubeconfig
     Kubeconfig {
         #[command(flatten)]
@@ -194,6 +202,10 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
         LabCommand::Start { lab, no_progress } => {
             no_progress.configure();
             super::power::start(&labs, &lab.name).await?;
+        }
+        LabCommand::Autostart { lab, switch } => {
+            let program = std::env::current_exe()?;
+            seedling_lab::autostart::set(&labs, &labs.open(&lab.name)?, &program, switch == "on").await?;
         }
         LabCommand::Kubeconfig { lab } => {
             let path = labs.open(&lab.name)?.kubeconfig();
