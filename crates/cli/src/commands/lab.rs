@@ -84,12 +84,7 @@ pub(crate) enum LabCommand {
         lab: Name,
     },
     /// Switch a stopped lab back on and wait until its nodes are Ready
-    Start {
-        #[command(flatten)]
-        lab: Name,
-        #[command(flatten)]
-        no_progress: super::log::NoProgress,
-    },
+    Start(super::power::StartArgs),
     /// Start the lab when this computer boots, and shut it down in order, by a unit of systemd
     Autostart {
         #[command(flatten)]
@@ -184,7 +179,7 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
                 }
             }
         }
-        LabCommand::Journal(args) => super::journal::of_lab(args)?,
+        LabCommand::Journal(args) => super::journal::of_lab(args).await?,
         LabCommand::Exec { lab, node, command } => {
             let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
             enter(&labs.open(&lab.name)?.machine(&node)?, &command, tty).await?;
@@ -199,10 +194,7 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
             finish(&mut lab.access(&node)?.command(&command, std::io::stdin().is_terminal())).await?;
         }
         LabCommand::Stop { lab } => super::power::stop(&labs, &labs.open(&lab.name)?).await?,
-        LabCommand::Start { lab, no_progress } => {
-            no_progress.configure();
-            super::power::start(&labs, &lab.name).await?;
-        }
+        LabCommand::Start(args) => super::power::start(&labs, args).await?,
         LabCommand::Autostart { lab, switch } => {
             let program = std::env::current_exe()?;
             seedling_lab::autostart::set(&labs, &labs.open(&lab.name)?, &program, switch == "on").await?;

@@ -1,8 +1,9 @@
 //! `seedling lab power`: one machine, some of them, or everything at the same moment.
 
-use super::lab::say;
+use super::lab::{Name, say};
+use super::log::NoProgress;
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use seedling_lab::power::{self, Circuit};
 use seedling_lab::{Lab, Labs};
 use seedling_types::Role;
@@ -78,8 +79,18 @@ pub(super) async fn stop(labs: &Labs, lab: &Lab) -> Result<()> {
     Ok(())
 }
 
+#[derive(Args)]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    lab: Name,
+    #[command(flatten)]
+    no_progress: NoProgress,
+}
+
 /// Everything that was on, and the cluster with it.
-pub(super) async fn start(labs: &Labs, name: &str) -> Result<()> {
+pub(super) async fn start(labs: &Labs, args: StartArgs) -> Result<()> {
+    args.no_progress.configure();
+    let name = &args.lab.name;
     let on = power::start(labs, &labs.open(name)?, &seedling_lab::Options::this_program()?, &say).await?;
     let lab = labs.open(name)?;
     let client = seedling_cluster::connect(Some(&lab.kubeconfig())).await?;

@@ -256,7 +256,8 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
             let count = |role| inventory.role(role).count().to_string();
             let (masters, workers) = (count(Role::Master), count(Role::Worker));
             let key = ssh_key(&seedling_lab::ssh_key(&labs.dir(&args.lab.name)))?;
-            let values = [("masters", masters.as_str()), ("workers", &workers), ("sshKey", key.trim())];
+            let values =
+                [("masters", masters.as_str()), ("workers", workers.as_str()), ("sshKey", key.trim())];
             let config = render(INSTALL_CONFIG, table(&values))?;
             std::fs::write(dir.join("install-config.yaml"), config)?;
         }
