@@ -63,7 +63,7 @@ fn machines(labs: &Labs, name: &str) -> Vec<Machine> {
     if let Ok(entries) = fs::read_dir(dir.join("nodes")) {
         names.extend(entries.filter_map(|e| e.ok()?.file_name().into_string().ok()));
     }
-    machines.iter().for_each(|known| drop(names.remove(&known.name)));
+    names.retain(|name| !machines.iter().any(|known| known.name == *name));
     let others = names.iter().map(|node| container(&dir, name, node, "", Path::new("")));
     machines.extend(others.map(Machine::Container));
     machines
