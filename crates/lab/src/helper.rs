@@ -120,6 +120,7 @@ fn write_config(lab: &Lab) -> Result<String> {
         etcd_srv: false,
         pool: None,
         ingress: false,
+        without: Vec::new(),
         boot: None,
     };
     let path = lab.helper_config();
