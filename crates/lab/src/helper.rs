@@ -124,6 +124,7 @@ fn write_config(lab: &Lab) -> Result<String> {
         etcd_srv: false,
         pool: None,
         ingress: false,
+        without: Vec::new(),
         boot: boot(lab),
     };
     let path = lab.helper_config();
@@ -145,6 +146,7 @@ fn boot(lab: &Lab) -> Option<BootConfig> {
         kind: ImageKind::Seedling,
         install_device: QEMU_DISK.into(),
         install_devices: BTreeMap::new(),
+        bios_loader: "undionly.kpxe".into(),
         arguments: Vec::new(),
         hosts: Some(hosts),
     })

@@ -59,6 +59,9 @@ pub struct HelperConfig {
     /// The load balancer also takes 80 and 443, to the workers, or to the masters if there are none.
     #[serde(default)]
     pub ingress: bool,
+    /// Servers that a site has already; see `seedling helper export`.
+    #[serde(default)]
+    pub without: Vec<HelperServer>,
     /// Network boot; without it nothing of it is served.
     #[serde(default)]
     pub boot: Option<BootConfig>,
@@ -113,6 +116,9 @@ pub struct BootConfig {
     /// Disks of single machines, by name.
     #[serde(default)]
     pub install_devices: BTreeMap<String, String>,
+    /// What firmware with a BIOS fetches: `undionly.kpxe`, or `pxelinux.0`, which fetches everything by TFTP.
+    #[serde(default = "undionly")]
+    pub bios_loader: String,
     /// Kernel arguments, behind all others.
     #[serde(default)]
     pub arguments: Vec<String>,
@@ -125,6 +131,10 @@ impl BootConfig {
     pub fn device(&self, host: &str) -> &str {
         self.install_devices.get(host).unwrap_or(&self.install_device)
     }
+}
+
+fn undionly() -> String {
+    "undionly.kpxe".into()
 }
 
 fn auto() -> String {
@@ -140,6 +150,17 @@ pub enum ImageKind {
     Seedling,
     /// Fedora CoreOS or RHCOS.
     Coreos,
+}
+
+/// What the helper can leave to others. HTTP it cannot: Ignition configs are given once, to whom they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HelperServer {
+    Dhcp,
+    Dns,
+    Tftp,
+    Registry,
+    LoadBalancer,
 }
 
 /// Both ends are given out.

@@ -92,6 +92,7 @@ impl Lab {
             etcd_srv: false,
             pool: None,
             ingress: false,
+            without: Vec::new(),
             boot: None,
         };
         let lab = Self { prefix, folder, config, helper: None, descriptors: None, inherited: Vec::new() };

@@ -6,7 +6,9 @@ mod backend;
 mod hostile;
 mod lab;
 mod load_balancer;
+mod network_boot;
 mod preflight;
+mod qemu;
 mod reload;
 
 use lab::{HELPER, Lab};
