@@ -229,3 +229,34 @@ async fn chains(lab: &Lab) -> String {
         Err(e) => e.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_question_twice_is_no_progress() {
+        let host = Host {
+            name: "w".into(),
+            role: Role::Worker,
+            mac: "52:54:00:5e:ed:1b".into(),
+            address: [192, 168, 100, 21].into(),
+        };
+        let event = |what| HelperEvent { time: String::new(), what };
+        let file = |path: &str, last: u8| {
+            event(HelperEventKind::Registry {
+                method: "GET".into(),
+                path: path.into(),
+                status: 200,
+                remote: [192, 168, 100, last].into(),
+                host: None,
+            })
+        };
+        let mut events = vec![file("/v2/a", 21), file("/v2/a", 21), file("/v2/b", 22)];
+        assert_eq!(different_questions(&events, &host), 1);
+        events.push(file("/v2/b", 21));
+        let mac = "52:54:00:5E:ED:1B".into();
+        events.push(event(HelperEventKind::Dhcp { message: "ACK".into(), mac, host: None, address: None }));
+        assert_eq!(different_questions(&events, &host), 3);
+    }
+}

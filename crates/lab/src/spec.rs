@@ -180,6 +180,22 @@ mod tests {
         assert!(new_machine(&full, "w", Role::Worker).unwrap_err().to_string().contains("21 to 249"));
     }
 
+    /// lab.json of a lab that was made before there were other machines than containers.
+    #[test]
+    fn an_old_lab_is_still_read() {
+        let domain = ClusterDomain("lab.seedling.lab".into());
+        let mut spec =
+            LabSpec::new("a", domain, default_inventory(1), "/assets".into(), "/release".into()).unwrap();
+        let old = serde_json::to_value(&spec).unwrap();
+        assert!(old.get("kinds").is_none());
+        assert_eq!(serde_json::from_value::<LabSpec>(old).unwrap(), spec);
+        spec.kinds.insert("master-0".into(), MachineKind::Qemu(Hardware::default()));
+        let new = serde_json::to_value(&spec).unwrap();
+        assert_eq!(new["kinds"]["master-0"]["kind"], "qemu");
+        assert_eq!(serde_json::from_value::<LabSpec>(new).unwrap(), spec);
+        assert_eq!((spec.kind("master-0").as_str(), spec.kind("bootstrap").as_str()), ("qemu", "container"));
+    }
+
     #[test]
     fn names_are_checked() {
         for (name, good) in
