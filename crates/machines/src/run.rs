@@ -6,8 +6,7 @@ use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Told what is being done, in words for people.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+pub use seedling_image::Progress;
 
 pub type Result<T, E = MachineError> = std::result::Result<T, E>;
 
@@ -23,6 +22,8 @@ pub enum MachineError {
     DoesNotStop(String, String),
     #[error("{0} is not running")]
     NotRunning(String),
+    #[error(transparent)]
+    Image(#[from] seedling_image::ImageError),
     #[error("unreadable answer of runc: {0}")]
     Runc(#[from] serde_json::Error),
 }

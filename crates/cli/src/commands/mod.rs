@@ -18,6 +18,7 @@ pub(crate) mod explain;
 pub(crate) mod gather;
 pub(crate) mod graph;
 pub(crate) mod helper;
+pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod journal;
 pub(crate) mod kubectl;
