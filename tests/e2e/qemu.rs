@@ -18,7 +18,7 @@ const ADDRESS: &str = "192.168.100.21";
 
 pub(crate) fn checks(suite: &mut Suite) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/qemu.sh");
-    if !suite.check("qemu_is_installed", || run(&mut Command::new(script)).map(drop)) {
+    if !suite.check("qemu_is_installed", || run(Command::new(script).arg("packages")).map(drop)) {
         return;
     }
     let lab = Lab { name: "e2e-qemu".into() };

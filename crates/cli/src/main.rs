@@ -7,7 +7,7 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     analyze, certs, chaos, completion, create, csr, dashboard, destroy, dist, docs, etcd, explain, gather,
-    graph, helper, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage,
+    graph, helper, image, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage,
     status, timeline, verify, version, wait_for,
 };
 use std::io::IsTerminal;
@@ -56,6 +56,9 @@ enum Command {
     /// Build the release (images, node software, manifests), load it from a file, or list its contents
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Build what real machines boot: for the network, as a disk image or as an ISO
+    #[command(subcommand)]
+    Image(image::ImageCommand),
     /// Run whole clusters on this machine: machines are containers in network namespaces of their own
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
                 Ok(ExitCode::SUCCESS)
             }
             Command::Release(command) => done(release::run(command).await),
+            Command::Image(command) => done(image::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,

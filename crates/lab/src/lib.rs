@@ -92,6 +92,8 @@ pub enum LabError {
     #[error(transparent)]
     Unmet(#[from] seedling_steps::Unmet),
     #[error(transparent)]
+    Image(#[from] seedling_image::ImageError),
+    #[error(transparent)]
     Machine(#[from] seedling_machines::MachineError),
     #[error(transparent)]
     Probe(#[from] Box<probe::ProbeError>),

@@ -91,7 +91,7 @@ pub(crate) async fn boots_over_the_network(
     firmwares.into_iter().try_for_each(qemu::check_installed)?;
     let image = match &lab.record.boot_image {
         Some(image) => image.clone(),
-        None => boot_image(labs, progress).await?,
+        None => seedling_image::boot::ensure(&labs.cache, progress).await?,
     };
     qemu::acceleration(&image, progress).await?;
     if lab.record.boot_image.is_none() {
@@ -105,10 +105,4 @@ async fn switch_on(lab: &Lab, machine: &Machine, progress: Progress<'_>) -> Resu
     lab.switch_on(&machine.name).await?;
     progress(&format!("{} is on", machine.name));
     Ok(())
-}
-
-async fn boot_image(_labs: &Labs, _progress: Progress<'_>) -> Result<PathBuf, LabError> {
-    std::env::var_os("SEEDLING_BOOT_IMAGE")
-        .map(PathBuf::from)
-        .ok_or_else(|| LabError::Strike("no boot image".into()))
 }

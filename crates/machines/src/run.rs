@@ -6,8 +6,7 @@ use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Told what is being done, in words for people.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+pub use seedling_image::Progress;
 
 pub type Result<T, E = MachineError> = std::result::Result<T, E>;
 
@@ -33,6 +32,8 @@ pub enum MachineError {
     Qmp { name: String, command: &'static str, complaint: String },
     #[error("{}: its path is longer than the {most} characters that a socket's may have; set SEEDLING_STATE to a shorter one", path.display())]
     LongPath { path: PathBuf, most: usize },
+    #[error(transparent)]
+    Image(#[from] seedling_image::ImageError),
     #[error("unreadable answer of runc: {0}")]
     Runc(#[from] serde_json::Error),
 }

@@ -152,6 +152,17 @@ ports! {
         upstream: "quay.io, or a mirror registry",
         see: &["component.registry", "component.release-image"],
     }
+    SSH = 22, "ssh", "TCP", "sshd on every node" <- "people, `verify`, `gather` and `preflight` of machines elsewhere": {
+        what: "ssh to a node, as user core with the install-config's sshKey.",
+        why: "A node that has not joined, or whose kubelet is broken, cannot be asked through the API; core may use sudo.",
+        check: "ssh core@NODE sudo systemctl is-system-running",
+        fails: &[
+            "Permission denied (publickey): the install-config had no sshKey, or another; there are no passwords",
+            "connection refused: the machine is still in its first boot; its console says how far",
+        ],
+        upstream: "the same",
+        see: &["component.kubelet"],
+    }
     DNS = 53, "dns", "UDP and TCP", "helper; CoreDNS at the cluster's DNS address" <- "nodes, pods": {
         what: "DNS.",
         why: "Nodes find api, api-int and each other by name; pods find Services.",

@@ -1,7 +1,7 @@
 //! What a bring-up was at, at a moment: bootkube's record, and the milestones of `lab up`.
 
 use crate::Lab;
-use seedling_machines::Machine;
+use seedling_machines::{Machine, Power};
 use seedling_steps::journal::{Line, lines};
 use seedling_steps::{Entry, Phase, record};
 use seedling_types::paths;
@@ -85,7 +85,8 @@ impl Lab {
             let copy = machine.on_disk(paths::JOURNAL);
             let fresh = std::fs::metadata(&copy).and_then(|m| m.modified()).ok();
             let fresh = fresh.and_then(|at| at.elapsed().ok()).is_some_and(|age| age < FETCH_AGAIN_AFTER);
-            if fresh || !self.has_its_config(&machine) {
+            let on = async || machine.inspect().await.is_ok_and(|seen| seen.power == Power::On);
+            if fresh || !self.has_its_config(&machine) || !on().await {
                 return;
             }
             let asked = tokio::time::timeout(FETCH_WITHIN, machine.exec_output(&["cat", paths::JOURNAL]));
