@@ -18,7 +18,7 @@ pub(crate) mod explain;
 pub(crate) mod gather;
 pub(crate) mod graph;
 mod hardware;
-mod helper;
+pub(crate) mod helper;
 pub(crate) mod init;
 pub(crate) mod journal;
 pub(crate) mod kubectl;
