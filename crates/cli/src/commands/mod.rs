@@ -19,7 +19,6 @@ pub(crate) mod gather;
 pub(crate) mod graph;
 mod hardware;
 pub(crate) mod helper;
-pub(crate) mod helper;
 pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod journal;
