@@ -15,7 +15,12 @@ use tokio::process::Command;
 const LABEL: &str = "SEEDLING";
 
 /// Writes `out`, whole or not at all.
-pub(crate) async fn make(image: &Path, contents: &Contents, out: &Path, progress: Progress<'_>) -> Result<()> {
+pub(crate) async fn make(
+    image: &Path,
+    contents: &Contents,
+    out: &Path,
+    progress: Progress<'_>,
+) -> Result<()> {
     check(ISO)?;
     let (making, tree) = (out.with_extension("making"), out.with_extension("tree"));
     remove_tree(&making)?;

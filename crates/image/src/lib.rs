@@ -151,7 +151,9 @@ mod tests {
     #[test]
     fn arguments_cannot_say_more_than_a_word() {
         let given = |argument: &str| Contents::new(None, &[argument.to_string()]);
-        for good in ["ip=10.0.0.5::10.0.0.1:255.255.255.0:worker-0:eth0:none", "seedling.install_dev=/dev/sda"] {
+        for good in
+            ["ip=10.0.0.5::10.0.0.1:255.255.255.0:worker-0:eth0:none", "seedling.install_dev=/dev/sda"]
+        {
             assert_eq!(given(good).unwrap().arguments.last().unwrap(), good);
         }
         for bad in ["", "a b", "x=\"", "$(reboot)", "a;b", "a\nb"] {

@@ -53,6 +53,7 @@ const ROOTFS: &[Overlay] = overlay!["rootfs":
 ];
 const ROOTFS_LAB: &[Overlay] = overlay!["rootfs-lab":
     0o644 "etc/containerd/conf.d/10-lab.toml",
+    0o644 "etc/ssh/sshd_config.d/05-lab.conf",
     0o644 "usr/lib/systemd/journald.conf.d/20-lab.conf",
 ];
 const ROOTFS_MACHINE: &[Overlay] = overlay!["rootfs-machine":
@@ -179,6 +180,9 @@ mod tests {
     fn sudo_takes_its_file() {
         let file = Kind::Lab.files().find(|file| file.path.starts_with("etc/sudoers.d")).unwrap();
         assert_eq!(file.mode, 0o440);
-        assert!(!file.path.contains('.') || file.path.starts_with("etc/sudoers.d/10-"), "a dot would hide it");
+        assert!(
+            !file.path.contains('.') || file.path.starts_with("etc/sudoers.d/10-"),
+            "a dot would hide it"
+        );
     }
 }

@@ -4,7 +4,10 @@
 /// A file type and its bytes.
 pub(crate) enum Entry {
     Directory,
-    File { mode: u32, contents: Vec<u8> },
+    File {
+        mode: u32,
+        contents: Vec<u8>,
+    },
     Link(String),
     /// Major and minor number of a character device.
     Device(u32, u32),
@@ -99,7 +102,10 @@ mod tests {
         let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
         let rows: Vec<_> = said.lines().map(words).collect();
         let modes: Vec<_> = rows.iter().map(|row| row[0].as_str()).collect();
-        assert_eq!(modes, ["drwxr-xr-x", "drwxr-xr-x", "drwxr-xr-x", "-rwxr-xr-x", "lrwxrwxrwx", "crw-------"]);
+        assert_eq!(
+            modes,
+            ["drwxr-xr-x", "drwxr-xr-x", "drwxr-xr-x", "-rwxr-xr-x", "lrwxrwxrwx", "crw-------"]
+        );
         let sizes: Vec<_> = rows.iter().map(|row| row[2].as_str()).collect();
         assert_eq!(sizes[..4], ["0", "0", "0", "3"], "{said}");
     }

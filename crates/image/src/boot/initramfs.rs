@@ -11,7 +11,8 @@ use std::io::Write;
 use std::path::Path;
 
 /// Programs and scripts of the root file system that are needed before it is there.
-const SHARED: &[(&str, u32)] = &[("usr/local/lib/seedling/boot.sh", 0o644), ("usr/local/sbin/udhcpc-script", 0o755)];
+const SHARED: &[(&str, u32)] =
+    &[("usr/local/lib/seedling/boot.sh", 0o644), ("usr/local/sbin/udhcpc-script", 0o755)];
 
 /// `root` has busybox and the modules of kernel `version`, with depmod's lists.
 pub(crate) fn make(root: &Path, version: &str) -> Result<Vec<u8>> {

@@ -116,7 +116,17 @@ fn loaders() -> Vec<(&'static str, &'static str)> {
 async fn pack(root: &Path, to: &Path) -> Result<()> {
     let mut command = Command::new("mksquashfs");
     command.arg(root).arg(to);
-    command.args(["-noappend", "-quiet", "-no-progress", "-comp", "zstd", "-Xcompression-level", "9", "-b", "256K"]);
+    command.args([
+        "-noappend",
+        "-quiet",
+        "-no-progress",
+        "-comp",
+        "zstd",
+        "-Xcompression-level",
+        "9",
+        "-b",
+        "256K",
+    ]);
     command.args(["-all-time", TIME, "-mkfs-time", TIME]).env_remove("SOURCE_DATE_EPOCH");
     finish(command).await.map(drop)
 }

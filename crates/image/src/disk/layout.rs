@@ -84,7 +84,10 @@ mod tests {
             assert_eq!(pair[0].start + pair[0].sectors, pair[1].start, "{pair:?}");
         }
         assert_eq!(rows[3].start + rows[3].sectors, disk - 2048);
-        assert!(rows.iter().all(|row| row.start % 2048 == 0 && row.sectors % 2048 == 0), "whole MiB: {rows:?}");
+        assert!(
+            rows.iter().all(|row| row.start % 2048 == 0 && row.sectors % 2048 == 0),
+            "whole MiB: {rows:?}"
+        );
     }
 
     #[test]

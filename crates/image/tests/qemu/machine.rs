@@ -40,7 +40,18 @@ impl<'a> Machine<'a> {
         println!("--- {name}");
         let console = place.dir.join(format!("{name}.log"));
         let mut command = place.inside("qemu-system-x86_64");
-        command.args(["-accel", "tcg,thread=multi", "-machine", "q35", "-cpu", "max", "-m", "2048", "-smp", "2"]);
+        command.args([
+            "-accel",
+            "tcg,thread=multi",
+            "-machine",
+            "q35",
+            "-cpu",
+            "max",
+            "-m",
+            "2048",
+            "-smp",
+            "2",
+        ]);
         command.args(["-display", "none", "-nodefaults", "-vga", "std"]);
         command.arg("-serial").arg(format!("file:{}", console.display()));
         command.args(["-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no"]);
@@ -75,7 +86,11 @@ impl<'a> Machine<'a> {
             if let Some(status) = self.process.try_wait()? {
                 bail!("QEMU ended ({status}) before {words:?}:\n{}", tail(&fresh));
             }
-            ensure!(moved.elapsed() < NO_PROGRESS, "waiting for {words:?}, nothing is said any more:\n{}", tail(&fresh));
+            ensure!(
+                moved.elapsed() < NO_PROGRESS,
+                "waiting for {words:?}, nothing is said any more:\n{}",
+                tail(&fresh)
+            );
             std::thread::sleep(LOOK);
         }
     }
@@ -107,9 +122,15 @@ impl<'a> Machine<'a> {
     pub(crate) fn ssh(&self, command: &str) -> Result<String> {
         let mut ssh = self.place.inside("ssh");
         ssh.args(["-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
-        ssh.args(["-o", "ConnectTimeout=60", "-o", "ConnectionAttempts=5", "-i"]).arg(self.place.dir.join("key"));
+        ssh.args(["-o", "ConnectTimeout=60", "-o", "ConnectionAttempts=5", "-i"])
+            .arg(self.place.dir.join("key"));
         let said = ssh.arg(format!("core@{ADDRESS}")).arg(command).stdin(Stdio::null()).output()?;
-        ensure!(said.status.success(), "{command}: {} {}", said.status, String::from_utf8_lossy(&said.stderr));
+        ensure!(
+            said.status.success(),
+            "{command}: {} {}",
+            said.status,
+            String::from_utf8_lossy(&said.stderr)
+        );
         Ok(String::from_utf8_lossy(&said.stdout).trim().to_string())
     }
 }
@@ -123,7 +144,8 @@ impl Drop for Machine<'_> {
 
 pub(crate) fn key(dir: &Path) -> Result<String> {
     let path = dir.join("key");
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&path).status()?;
+    let made =
+        Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&path).status()?;
     ensure!(made.success(), "ssh-keygen");
     Ok(fs::read_to_string(path.with_extension("pub"))?.trim().into())
 }

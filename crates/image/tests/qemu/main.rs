@@ -30,7 +30,8 @@ fn scene() -> Result<(tempfile::TempDir, PathBuf)> {
         "systemd": { "units": [{ "name": "boots.service", "enabled": true, "contents": UNIT }] },
     });
     fs::write(dir.path().join("x.ign"), config.to_string())?;
-    let image = tokio::runtime::Runtime::new()?.block_on(boot::ensure(&cache(), &|text| println!("{text}")))?;
+    let image =
+        tokio::runtime::Runtime::new()?.block_on(boot::ensure(&cache(), &|text| println!("{text}")))?;
     Ok((dir, image))
 }
 

@@ -119,9 +119,12 @@ fn answer(stream: TcpStream, dir: &Path, image: &Path, reports: &Mutex<Vec<Strin
         None => dir.join(path.trim_start_matches('/')),
     };
     let Ok(mut file) = File::open(file) else {
-        return Ok(stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?);
+        return Ok(
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?
+        );
     };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", file.metadata()?.len());
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", file.metadata()?.len());
     stream.write_all(head.as_bytes())?;
     std::io::copy(&mut file, &mut stream)?;
     Ok(())
