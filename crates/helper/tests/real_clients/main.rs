@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod backend;
+mod export;
 mod hostile;
 mod lab;
 mod load_balancer;
