@@ -87,13 +87,16 @@ fn dnsmasq_says_what_the_helper_says() {
         );
         let lease = fs::read_to_string(out).unwrap_or_default();
         let keep =
-            ["ip=", "subnet=", "router=", "dns=", "domain=", "search=", "hostname=", "boot_file=", "siaddr="];
+            ["ip=", "subnet=", "router=", "dns=", "domain=", "search=", "hostname=", "bootfile=", "siaddr="];
+        // dnsmasq names the file in the header or as an option, as it was asked; the helper does both.
+        let lease = lease.replace("boot_file=", "bootfile=");
         let mut lines: Vec<_> = lease
             .lines()
-            .filter(|l| keep.iter().any(|k| l.starts_with(k)))
-            .map(|l| l.trim_end_matches('.').to_string())
+            .filter(|line| keep.iter().any(|key| line.starts_with(key)))
+            .map(|line| line.trim_end_matches('.').to_string())
             .collect();
         lines.sort();
+        lines.dedup();
         lines
     };
     let dig = |lab: &Lab, what: &str| {
