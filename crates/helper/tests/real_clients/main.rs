@@ -11,6 +11,7 @@ mod network_boot;
 mod preflight;
 mod qemu;
 mod reload;
+mod site;
 
 use lab::{HELPER, Lab};
 use seedling_types::HelperConfig;
