@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Grows a Kubernetes cluster from nothing, the way OpenShift does.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 bad install-config or hosts file, 4 infrastructure, 5 bootstrap failed,
-/// 6 install failed, 7 operators unstable, 8 interrupted, 9 preflight found problems.
+/// 6 install failed, 7 operators unstable, 8 interrupted, 9 preflight or `helper check` found problems.
 #[derive(Parser)]
 #[command(name = "seedling", version, propagate_version = true)]
 struct Cli {
@@ -90,7 +90,7 @@ enum Command {
     Render(stage::RenderArgs),
     /// Run the release's kubectl with a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),
-    /// Run the servers machines boot from: DHCP, DNS, HTTP, registry, load balancer
+    /// Run the servers machines boot from (DHCP, DNS, TFTP, HTTP, registry, load balancer), check them, export them
     #[command(subcommand)]
     Helper(helper::HelperCommand),
     /// Show the version of this program and of its release
@@ -156,7 +156,7 @@ fn main() -> ExitCode {
             Command::Stage(command) => stage::run(command).await,
             Command::Render(args) => done(stage::render_stage(&args).await),
             Command::Kubectl(args) => kubectl::run(args),
-            Command::Helper(command) => done(helper::run(command).await),
+            Command::Helper(command) => helper::run(command).await,
             Command::Version(args) => done(version::run(args)),
             Command::Dist(args) => done(dist::run(args, Cli::command()).await),
             Command::Docs(args) => done(docs::run(&args)),

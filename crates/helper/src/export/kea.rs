@@ -24,7 +24,7 @@ pub(super) fn kea(config: &HelperConfig) -> String {
         .map(|host| json!({"hw-address": host.mac, "ip-address": host.address, "hostname": host.name}))
         .collect();
     let seconds = lease_seconds(config);
-    let all = json!({"Dhcp4": {
+    let mut all = json!({"Dhcp4": {
         "interfaces-config": {"interfaces": [config.interface]},
         "lease-database": {"type": "memfile", "name": "/var/lib/kea/kea-leases4.csv"},
         "authoritative": true,
@@ -39,8 +39,12 @@ pub(super) fn kea(config: &HelperConfig) -> String {
             "reservations-in-subnet": true,
             "reservations": reservations,
         }],
-        "client-classes": classes(config),
     }});
+    // Kea takes no empty list.
+    let classes = classes(config);
+    if !classes.is_empty() {
+        all["Dhcp4"]["client-classes"] = classes.into();
+    }
     head("//", Program::Kea) + &format!("{all:#}\n")
 }
 
