@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 /// master that does not come.
 const NO_PROGRESS: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(250);
+/// An emulated machine that is busy needs so long to let somebody in.
+const SSH_WITHIN: Duration = Duration::from_secs(60);
 const FETCH: Duration = Duration::from_secs(5);
 
 const SWITCHED_ON: &str = "machines switched on";
@@ -138,7 +140,7 @@ impl<'a> BringUp<'a> {
 /// What QEMU machines have done is asked of them meanwhile.
 async fn keep_fetching(lab: &Lab) -> std::convert::Infallible {
     loop {
-        lab.fetch_journals().await;
+        lab.fetch_journals(SSH_WITHIN).await;
         tokio::time::sleep(FETCH).await;
     }
 }

@@ -9,7 +9,11 @@ use seedling_types::{Host, Role};
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, fs};
+
+/// A machine that does not answer by ssh must not hold up the rest.
+const FETCH_WITHIN: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,7 +81,7 @@ pub fn open(lab: &Lab, node: &str) -> Vec<Open> {
 }
 
 pub async fn status(lab: &Lab) -> Result<Status, LabError> {
-    lab.fetch_journals().await;
+    lab.fetch_journals(FETCH_WITHIN).await;
     let events = read_events(&lab.helper_events());
     let spec = &lab.record.spec;
     let nodes = spec.inventory.hosts.iter().map(async |host| {

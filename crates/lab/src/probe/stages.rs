@@ -8,8 +8,6 @@ use seedling_types::paths;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A machine that does not answer by ssh must not hold up the rest.
-const FETCH_WITHIN: Duration = Duration::from_secs(4);
 const FETCH_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// `bring-up.json`: what happened when. Rewritten at each milestone.
@@ -80,7 +78,7 @@ impl Lab {
 
     /// A QEMU machine's disk cannot be read: of those that are on, the journal is copied to where a container's lies. One that does not
     /// answer keeps the copy it has.
-    pub async fn fetch_journals(&self) {
+    pub async fn fetch_journals(&self, within: Duration) {
         let fetch = async |machine: Machine| {
             let copy = machine.on_disk(paths::JOURNAL);
             let fresh = std::fs::metadata(&copy).and_then(|m| m.modified()).ok();
@@ -89,7 +87,7 @@ impl Lab {
             if fresh || !self.has_its_config(&machine) || !on().await {
                 return;
             }
-            let asked = tokio::time::timeout(FETCH_WITHIN, machine.exec_output(&["cat", paths::JOURNAL]));
+            let asked = tokio::time::timeout(within, machine.exec_output(&["cat", paths::JOURNAL]));
             if let (Ok(Ok(text)), Some(above)) = (asked.await, copy.parent()) {
                 let written = std::fs::create_dir_all(above)
                     .and_then(|()| seedling_steps::write_atomic(&copy, text + "\n", 0o644));
