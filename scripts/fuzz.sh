@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes the reading of install-configs, or of manifests (FUZZ_TARGET=manifests), for some time (FUZZ_SECONDS, 300). The flags are
+# Fuzzes the reading of install-configs, or of manifests, or the helper's packets (FUZZ_TARGET=manifests, tftp or dhcp), for some time (FUZZ_SECONDS, 300). The flags are
 # cargo-fuzz's; no nightly compiler is needed. Everything it makes is below target/fuzz: what it learnt, and an input that it broke on.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,8 @@ corpus=$out/corpus/$target
 mkdir -p "$corpus"
 case $target in
 install_config) seeds=crates/assets/tests/data/*/install-config.yaml ;;
-*) seeds=crates/assets/tests/data/*/manifests/*.json ;;
+manifests) seeds=crates/assets/tests/data/*/manifests/*.json ;;
+*) seeds= ;;
 esac
 for seed in $seeds; do
     cp "$seed" "$corpus/$(basename "$(dirname "$seed")")-$(basename "$seed")"

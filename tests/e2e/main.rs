@@ -11,6 +11,7 @@ mod journal;
 mod machine;
 mod masters;
 mod nodes;
+mod qemu;
 mod quorum;
 mod recover;
 mod restore;
@@ -53,7 +54,8 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 8] = ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step"];
+const PARTS: [&str; 9] =
+    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -95,6 +97,10 @@ fn main() -> ExitCode {
         // Two bring-ups of their own: by name only.
         if named("workers") {
             workers::checks(&mut suite);
+        }
+        // An emulated machine takes its time: by name only.
+        if named("qemu") {
+            qemu::checks(&mut suite);
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [

@@ -134,6 +134,42 @@ pub fn struck(report: &Value, green_at_least: u64) -> Result<()> {
     Ok(())
 }
 
+/// The helper saw a machine boot over the network, install itself, and get its config from a master; each after the one before.
+pub fn installed(events: &[Value], host: &str, mac: &str, address: &str) -> Result<()> {
+    let http = |e: &Value, path: &str| {
+        e["event"] == "http" && e["remote"] == address && e["status"] == 200 && e["path"] == path
+    };
+    let boot = |e: &Value, state: &str| e["event"] == "boot" && e["host"] == host && e["state"] == state;
+    let config = format!("/ign/{mac}");
+    type Seen<'a> = (&'a str, Box<dyn Fn(&Value) -> bool + 'a>);
+    let steps: [Seen; 9] = [
+        ("an address", Box::new(|e| e["event"] == "dhcp" && e["message"] == "ACK" && e["mac"] == mac)),
+        ("the script that installs it", Box::new(|e| boot(e, "install"))),
+        ("the kernel", Box::new(|e| http(e, "/boot/vmlinuz"))),
+        ("the initramfs", Box::new(|e| http(e, "/boot/initramfs.img"))),
+        (
+            "the root file system",
+            Box::new(|e| e["remote"] == address && e["path"] == "/boot/rootfs.squashfs"),
+        ),
+        ("its Ignition config", Box::new(|e| http(e, &config))),
+        ("the report that it is installed", Box::new(|e| boot(e, "installed"))),
+        ("a boot from its disk", Box::new(|e| boot(e, "disk"))),
+        (
+            "its config from a master",
+            Box::new(|e| {
+                e["event"] == "connection"
+                    && e["host"] == host
+                    && e["backend"].as_str().is_some_and(|backend| backend.starts_with("master-"))
+            }),
+        ),
+    ];
+    let mut rest = events.iter();
+    for (what, is_it) in steps {
+        ensure!(rest.any(is_it), "the helper did not see {what} of {host} where it belongs");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 mod tests;

@@ -115,3 +115,33 @@ fn chaos_must_have_struck() {
     assert!(struck(&report(3, 1, 0), 3).is_err());
     assert!(struck(&json!({"results": {"red": 0}}), 0).is_err());
 }
+
+#[test]
+fn an_installation_has_its_order() {
+    let (mac, address) = ("52:54:00:5e:ed:1b", "192.168.100.21");
+    let http = |path: &str| json!({"event": "http", "remote": address, "status": 200, "path": path});
+    let boot = |state: &str| json!({"event": "boot", "host": "worker-0", "state": state});
+    let events = vec![
+        json!({"event": "dhcp", "message": "ACK", "mac": mac}),
+        boot("install"),
+        http("/boot/vmlinuz"),
+        http("/boot/initramfs.img"),
+        http("/boot/rootfs.squashfs"),
+        http("/ign/52:54:00:5e:ed:1b"),
+        boot("installing"),
+        boot("installed"),
+        boot("disk"),
+        json!({"event": "connection", "host": "worker-0", "backend": "bootstrap"}),
+        json!({"event": "connection", "host": "worker-0", "backend": "master-1"}),
+    ];
+    let judged = |events: &[Value]| installed(events, "worker-0", mac, address);
+    assert!(judged(&events).is_ok());
+    for left_out in [0, 1, 2, 3, 4, 5, 7, 8, 10] {
+        let mut fewer = events.clone();
+        fewer.remove(left_out);
+        assert!(judged(&fewer).is_err(), "{}", events[left_out]);
+    }
+    let mut late = events.clone();
+    late.swap(5, 7);
+    assert!(judged(&late).is_err());
+}

@@ -4,6 +4,7 @@
 //! evidence, the command that shows the same by hand, and the next step if it failed. Judging is pure; gathering is apart.
 
 mod check;
+pub mod helper;
 pub mod preflight;
 mod shell;
 pub mod verify;
@@ -13,5 +14,9 @@ pub use shell::{Shell, Ssh};
 
 /// Every check there is, by the command that makes it.
 pub fn all() -> Vec<(&'static str, &'static [Check])> {
-    vec![("preflight", preflight::CHECKS), ("verify", verify::CHECKS)]
+    vec![
+        ("preflight", preflight::CHECKS),
+        ("verify", verify::CHECKS),
+        ("helper check", &helper::CHECKS[..helper::OWN]),
+    ]
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Install a cluster",
-        &["init", "explain", "preflight", "create", "graph", "release", "helper", "wait-for"],
+        &["init", "explain", "preflight", "create", "graph", "release", "image", "helper", "wait-for"],
     ),
     ("Try it in a lab on this machine", &["lab", "kubectl", "chaos"]),
     ("Go through a bring-up step by step", &["stage", "render"]),

@@ -7,7 +7,7 @@ mod usage;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
     analyze, certs, chaos, completion, create, csr, dashboard, destroy, dist, docs, etcd, explain, gather,
-    graph, helper, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage,
+    graph, helper, image, init, kubectl, lab, node, node_reissue, operator, preflight, probe, release, stage,
     status, timeline, verify, version, wait_for,
 };
 use std::io::IsTerminal;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Grows a Kubernetes cluster from nothing, the way OpenShift does.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 bad install-config or hosts file, 4 infrastructure, 5 bootstrap failed,
-/// 6 install failed, 7 operators unstable, 8 interrupted, 9 preflight found problems.
+/// 6 install failed, 7 operators unstable, 8 interrupted, 9 preflight or `helper check` found problems.
 #[derive(Parser)]
 #[command(name = "seedling", version, propagate_version = true)]
 struct Cli {
@@ -56,6 +56,9 @@ enum Command {
     /// Build the release (images, node software, manifests), load it from a file, or list its contents
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// Build what real machines boot: for the network, as a disk image or as an ISO
+    #[command(subcommand)]
+    Image(image::ImageCommand),
     /// Run whole clusters on this machine: machines are containers in network namespaces of their own
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -87,7 +90,7 @@ enum Command {
     Render(stage::RenderArgs),
     /// Run the release's kubectl with a lab's kubeconfig
     Kubectl(kubectl::KubectlArgs),
-    /// Run the servers machines boot from: DHCP, DNS, HTTP, registry, load balancer
+    /// Run the servers machines boot from (DHCP, DNS, TFTP, HTTP, registry, load balancer), check them, export them
     #[command(subcommand)]
     Helper(helper::HelperCommand),
     /// Show the version of this program and of its release
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
                 Ok(ExitCode::SUCCESS)
             }
             Command::Release(command) => done(release::run(command).await),
+            Command::Image(command) => done(image::run(command).await),
             Command::Lab(command) => done(lab::run(command).await),
             Command::WaitFor(command) => Ok(wait_for::run(command).await),
             Command::Probe(args) => probe::run(args).await,
@@ -152,7 +156,7 @@ fn main() -> ExitCode {
             Command::Stage(command) => stage::run(command).await,
             Command::Render(args) => done(stage::render_stage(&args).await),
             Command::Kubectl(args) => kubectl::run(args),
-            Command::Helper(command) => done(helper::run(command).await),
+            Command::Helper(command) => helper::run(command).await,
             Command::Version(args) => done(version::run(args)),
             Command::Dist(args) => done(dist::run(args, Cli::command()).await),
             Command::Docs(args) => done(docs::run(&args)),

@@ -143,7 +143,7 @@ async fn power(lab: &Lab) -> BTreeMap<String, String> {
     let mut power = BTreeMap::new();
     for machine in lab.machines() {
         if let Ok(seen) = machine.inspect().await {
-            power.insert(machine.name, format!("{:?}", seen.power).to_lowercase());
+            power.insert(machine.name.clone(), format!("{:?}", seen.power).to_lowercase());
         }
     }
     power

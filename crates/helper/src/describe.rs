@@ -17,6 +17,7 @@ pub const COMPONENTS: &[Named] = &[
                 "component.dhcp",
                 "component.dns",
                 "component.http",
+                "component.network-boot",
                 "component.registry",
                 "component.load-balancer",
                 "command.helper run",
@@ -60,6 +61,22 @@ pub const COMPONENTS: &[Named] = &[
             upstream: "a web server set up by hand",
             see: &["port.8080", "component.helper", "command.helper open"],
             ..Text::EMPTY
+        },
+    },
+    Named {
+        name: "network-boot",
+        text: Text {
+            what: "The helper's network boot: TFTP for firmware, a script by machine for iPXE, the boot image by HTTP, and reports of machines that install themselves.",
+            why: "A machine with an empty disk needs nothing but its MAC address in the inventory; installed, it is told to boot from its disk.",
+            reads: &["the boot image", "boots/MACHINE.json: whether it is to be installed"],
+            writes: &["boots/MACHINE.json: installing, installed or failed, as the machine reports"],
+            check: "seedling helper status: how far each machine's boot got",
+            fails: &[
+                "it installs again and again: its report never arrives; see its console",
+                "it boots from its disk and you want it empty: seedling node reissue MACHINE",
+            ],
+            upstream: "tftpd, pxelinux and a web server, set up by hand, or matchbox",
+            see: &["port.69", "port.67", "port.8080", "component.helper", "command.node reissue"],
         },
     },
     Named {

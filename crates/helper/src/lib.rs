@@ -5,25 +5,33 @@
 //!
 //! Every server comes in two halves: a pure decision (what is the answer to this message?) and a loop that reads and sends.
 
+pub mod boot;
 pub mod describe;
 pub mod dhcp;
 pub mod dns;
 pub mod doors;
 mod events;
+pub mod export;
 mod forward;
 mod heart;
 pub mod http;
+pub mod init;
 mod keep;
 pub mod lb;
 mod limits;
 pub mod live;
 mod net;
 pub mod registry;
+mod stats;
+pub mod status;
 mod supervise;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod testing;
+pub mod tftp;
+pub mod unit;
 
+use boot::Boots;
 use doors::Doors;
 use events::EventLog;
 pub use heart::beat;
@@ -33,6 +41,8 @@ use live::Live;
 use seedling_types::HelperConfig;
 use seedling_types::admission::digest_of;
 use seedling_types::helper::HelperEventKind;
+use seedling_types::helper::HelperServer::{Dhcp, Dns, LoadBalancer, Registry, Tftp};
+use stats::Stats;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,8 +69,10 @@ pub enum HelperError {
     Signal(std::io::Error),
     #[error("the helper {0}")]
     Ended(String),
-    #[error("{0}: restart the helper for that")]
+    #[error("{0} is different: restart the helper for that")]
     Restart(&'static str),
+    #[error("helper.yaml has no section `boot:`, so there is nothing to boot over the network")]
+    NoBoot,
     #[error("there is no {host:?} in the inventory; it has {}", .known.join(", "))]
     UnknownHost { host: String, known: Vec<String> },
 }
@@ -71,7 +83,9 @@ pub struct Context {
     live: Live,
     events: EventLog,
     doors: Doors,
+    boots: Boots,
     limits: Limits,
+    stats: Stats,
     inherited: forward::Inherited,
 }
 
@@ -82,24 +96,55 @@ impl Context {
     }
 }
 
-const SERVERS: [Kind; 7] = [
-    Kind { what: "DHCP", start: |c| Box::pin(async move { Ok(Box::pin(dhcp::start(&c)?) as Server) }) },
-    Kind { what: "DNS", start: |c| Box::pin(async move { Ok(Box::pin(dns::start(&c).await?) as Server) }) },
-    Kind { what: "HTTP", start: |c| Box::pin(async move { Ok(Box::pin(http::start(&c).await?) as Server) }) },
+const SERVERS: [Kind; 10] = [
+    Kind {
+        what: "DHCP",
+        server: Some(Dhcp),
+        start: |c| Box::pin(async move { Ok(Box::pin(dhcp::start(&c)?) as Server) }),
+    },
+    Kind {
+        what: "DNS",
+        server: Some(Dns),
+        start: |c| Box::pin(async move { Ok(Box::pin(dns::start(&c).await?) as Server) }),
+    },
+    Kind {
+        what: "TFTP",
+        server: Some(Tftp),
+        start: |c| Box::pin(async move { Ok(Box::pin(tftp::start(&c)?) as Server) }),
+    },
+    Kind {
+        what: "HTTP",
+        server: None,
+        start: |c| Box::pin(async move { Ok(Box::pin(http::start(&c).await?) as Server) }),
+    },
     Kind {
         what: "the registry",
+        server: Some(Registry),
         start: |c| Box::pin(async move { Ok(Box::pin(registry::start(&c).await?) as Server) }),
     },
     Kind {
         what: lb::API.name,
+        server: Some(LoadBalancer),
         start: |c| Box::pin(async move { Ok(Box::pin(lb::start(&c, lb::API).await?) as Server) }),
     },
     Kind {
         what: lb::MACHINE_CONFIG.name,
+        server: Some(LoadBalancer),
         start: |c| Box::pin(async move { Ok(Box::pin(lb::start(&c, lb::MACHINE_CONFIG).await?) as Server) }),
     },
     Kind {
+        what: lb::HTTP.name,
+        server: Some(LoadBalancer),
+        start: |c| Box::pin(async move { Ok(Box::pin(lb::start(&c, lb::HTTP).await?) as Server) }),
+    },
+    Kind {
+        what: lb::HTTPS.name,
+        server: Some(LoadBalancer),
+        start: |c| Box::pin(async move { Ok(Box::pin(lb::start(&c, lb::HTTPS).await?) as Server) }),
+    },
+    Kind {
         what: "forwards",
+        server: None,
         start: |c| Box::pin(async move { Ok(Box::pin(forward::start(&c)?) as Server) }),
     },
 ];
@@ -112,7 +157,11 @@ pub fn load(path: &Path) -> Result<HelperConfig, HelperError> {
 fn read(path: &Path) -> Result<(HelperConfig, String), HelperError> {
     let fail = |message: String| HelperError::Config { path: path.into(), message };
     let yaml = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
-    let config = serde_saphyr::from_str(&yaml).map_err(|e| fail(e.to_string()))?;
+    let config: HelperConfig = serde_saphyr::from_str(&yaml).map_err(|e| fail(e.to_string()))?;
+    let problems = config.boot.as_ref().map(boot::script::problems).unwrap_or_default();
+    if !problems.is_empty() {
+        return Err(fail(problems.join("; ")));
+    }
     Ok((config, digest_of(yaml.as_bytes())))
 }
 
@@ -133,12 +182,15 @@ pub async fn run(path: &Path, after: Option<String>) -> Result<(), HelperError> 
     let inherited = forward::inherited(&config)?;
     let live = Live::new(config)?;
     let doors = Doors::new(live.clone(), events.clone());
-    let context = Context { live, events, doors, limits, inherited };
+    let boots = Boots::new(live.clone(), events.clone());
+    let context = Context { live, events, doors, boots, limits, stats: Stats::default(), inherited };
 
     let mut term = signal(SignalKind::terminate()).map_err(HelperError::Signal)?;
     let mut int = signal(SignalKind::interrupt()).map_err(HelperError::Signal)?;
     let mut servers = JoinSet::new();
-    for kind in SERVERS {
+    let without = context.config().without.clone();
+    for kind in SERVERS.into_iter().filter(|kind| kind.server.is_none_or(|server| !without.contains(&server)))
+    {
         let server = (kind.start)(context.clone()).await?;
         let context = context.clone();
         servers.spawn(async move {

@@ -21,11 +21,13 @@ struct Share {
     most_of_one: usize,
 }
 
-const API: Share = share("the API load balancer", 45, 2, 8192, 2048);
+const API: Share = share("the API load balancer", 38, 2, 8192, 2048);
 const MACHINE_CONFIG: Share = share("the machine-config load balancer", 10, 2, 512, 64);
-const FORWARD: Share = share("forwards", 10, 2, 1024, 1024);
-const REGISTRY: Share = share("the registry", 12, 2, 512, 96);
+const INGRESS: Share = share("the load balancer of applications", 7, 2, 2048, 512);
+const FORWARD: Share = share("forwards", 8, 2, 1024, 1024);
+const REGISTRY: Share = share("the registry", 11, 2, 512, 96);
 const HTTP: Share = share("HTTP", 10, 2, 256, 32);
+const TFTP: Share = share("TFTP", 3, 2, 256, 8);
 const DNS: Share = share("DNS (TCP)", 3, 1, 256, 32);
 
 const fn share(
@@ -53,9 +55,11 @@ impl Share {
 pub(crate) struct Limits {
     pub api: Arc<Slots>,
     pub machine_config: Arc<Slots>,
+    pub ingress: Arc<Slots>,
     pub forward: Arc<Slots>,
     pub registry: Arc<Slots>,
     pub http: Arc<Slots>,
+    pub tftp: Arc<Slots>,
     pub dns: Arc<Slots>,
 }
 
@@ -64,9 +68,11 @@ impl Limits {
         Self {
             api: API.of(descriptors),
             machine_config: MACHINE_CONFIG.of(descriptors),
+            ingress: INGRESS.of(descriptors),
             forward: FORWARD.of(descriptors),
             registry: REGISTRY.of(descriptors),
             http: HTTP.of(descriptors),
+            tftp: TFTP.of(descriptors),
             dns: DNS.of(descriptors),
         }
     }
@@ -146,7 +152,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [&Share; 6] = [&API, &MACHINE_CONFIG, &FORWARD, &REGISTRY, &HTTP, &DNS];
+    const ALL: [&Share; 8] = [&API, &MACHINE_CONFIG, &INGRESS, &FORWARD, &REGISTRY, &HTTP, &TFTP, &DNS];
 
     proptest! {
         /// Whoever fills one server's share leaves the others theirs, and some for listeners, checks and logs.

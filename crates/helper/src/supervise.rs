@@ -3,7 +3,7 @@
 
 use crate::events::EventLog;
 use crate::{Context, HelperError};
-use seedling_types::helper::HelperEventKind;
+use seedling_types::helper::{HelperEventKind, HelperServer};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
@@ -16,6 +16,8 @@ pub(crate) type Starting = Pin<Box<dyn Future<Output = Result<Server, HelperErro
 /// One of the helper's servers: how it is called, and how it is started, at first and again.
 pub(crate) struct Kind {
     pub what: &'static str,
+    /// By what it can be left out.
+    pub server: Option<HelperServer>,
     pub start: fn(Context) -> Starting,
 }
 

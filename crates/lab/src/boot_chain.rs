@@ -1,5 +1,6 @@
 //! Where a machine stands on its way from power to configuration, derived from what the helper saw of it.
 
+use seedling_types::boot::BootStep;
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use seedling_types::{Host, Role, ports};
 use serde::Serialize;
@@ -11,6 +12,14 @@ pub enum Position {
     NoDhcp,
     /// It has an address, but never fetched its Ignition config from the helper.
     NoIgnitionFetch,
+    /// It boots over the network: it has its boot loader or its script, and fetches the live system.
+    NetworkBoot,
+    /// The live system puts itself on the disk.
+    Installing,
+    /// It could not.
+    InstallFailed,
+    /// It is on its disk, and boots from there.
+    Installed,
     /// The helper refused the Ignition config.
     IgnitionRefused { status: u16 },
     /// It has the pointer config, but never reached the machine-config server it points at.
@@ -33,6 +42,7 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
     let mut mcs = false;
     let mut software = false;
     let mut again = 0;
+    let mut boot = None;
     for event in events {
         match &event.what {
             HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
@@ -53,8 +63,33 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
             HelperEventKind::Connection { port, remote, .. } if *remote == host.address => {
                 mcs |= *port == ports::MCS
             }
+            HelperEventKind::Tftp { remote, status, .. } if *remote == host.address && status == "ok" => {
+                boot = boot.or(Some(Position::NetworkBoot))
+            }
+            HelperEventKind::Boot { host: name, state, .. } if *name == host.name => {
+                boot = match state {
+                    // One that is installed anew begins again.
+                    BootStep::Wanted => {
+                        (ignition, mcs, software, again) = (None, false, false, 0);
+                        None
+                    }
+                    BootStep::Install => Some(Position::NetworkBoot),
+                    BootStep::Installing => Some(Position::Installing),
+                    BootStep::Failed => Some(Position::InstallFailed),
+                    BootStep::Installed | BootStep::Disk => Some(Position::Installed),
+                }
+            }
             _ => {}
         }
+    }
+    // The live system fetches the config for the disk: until that is booted, its report says more.
+    match boot {
+        Some(Position::Installed) if mcs || software => {}
+        Some(position @ (Position::Installing | Position::InstallFailed | Position::Installed)) => {
+            return position;
+        }
+        Some(position) if ignition.is_none() => return position,
+        _ => {}
     }
     match (ignition, host.role) {
         // The bootstrap node's config is whole: it asks no machine-config server, it becomes one.
@@ -77,6 +112,14 @@ impl Position {
             Position::NoIgnitionFetch => {
                 format!("has an address, fetched no Ignition config (`lab logs {node}`)")
             }
+            Position::NetworkBoot => {
+                format!("boots over the network, and fetches its system (`lab logs {node}`)")
+            }
+            Position::Installing => "installs itself to its disk".into(),
+            Position::InstallFailed => {
+                format!("could not install itself (`helper status`, `lab logs {node}`)")
+            }
+            Position::Installed => format!("is installed, and boots from its disk (`lab logs {node}`)"),
             Position::IgnitionRefused { status } => {
                 format!("the helper answered {status} to its Ignition request (`lab logs`)")
             }
@@ -128,6 +171,51 @@ mod tests {
     }
     fn connection(port: u16) -> HelperEvent {
         event(HelperEventKind::Connection { port, remote: MASTER, host: None, backend: "bootstrap".into() })
+    }
+
+    #[test]
+    fn a_machine_that_installs_itself_is_followed() {
+        let boot = |state| event(HelperEventKind::Boot { host: "n".into(), state, message: None });
+        let tftp = || {
+            let (file, status) = ("undionly.kpxe".into(), "ok".into());
+            event(HelperEventKind::Tftp { file, remote: MASTER, host: None, bytes: 1, status })
+        };
+        let ign = || http("/ign/52:54:00:5e:ed:11", 200, MASTER);
+        let software = || http("/bin/kubelet", 200, MASTER);
+        let installed = || {
+            vec![
+                dhcp("ACK"),
+                tftp(),
+                boot(BootStep::Install),
+                ign(),
+                boot(BootStep::Installing),
+                boot(BootStep::Installed),
+            ]
+        };
+        let with = |more: Vec<HelperEvent>| [installed(), more].concat();
+        let cases = [
+            (vec![dhcp("ACK"), tftp()], Position::NetworkBoot),
+            (vec![dhcp("ACK"), boot(BootStep::Install)], Position::NetworkBoot),
+            (
+                vec![dhcp("ACK"), boot(BootStep::Install), ign(), boot(BootStep::Installing)],
+                Position::Installing,
+            ),
+            (vec![boot(BootStep::Install), ign(), boot(BootStep::Failed)], Position::InstallFailed),
+            (installed(), Position::Installed),
+            (with(vec![dhcp("ACK"), boot(BootStep::Disk)]), Position::Installed),
+            (with(vec![connection(22623)]), Position::WaitsForMasters),
+            (with(vec![connection(22623), software()]), Position::Fetched),
+            (
+                with(vec![connection(22623), software(), boot(BootStep::Wanted), dhcp("ACK")]),
+                Position::NoIgnitionFetch,
+            ),
+            (with(vec![connection(22623), software(), boot(BootStep::Disk)]), Position::Fetched),
+            // Live, without a disk.
+            (vec![dhcp("ACK"), boot(BootStep::Install), ign()], Position::NoMcsFetch),
+        ];
+        for (events, want) in cases {
+            assert_eq!(boot_chain(&events, &host(Role::Worker)), want, "{events:?}");
+        }
     }
 
     #[test]

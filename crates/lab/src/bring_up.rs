@@ -1,20 +1,25 @@
 //! From machines that are switched on to a cluster that works: each milestone is waited for, told and written down.
 
 use crate::probe::BringUp as Times;
-use crate::{Lab, LabError, NodeStatus, at, probe, status};
+use crate::{Lab, LabError, NodeStatus, at, probe, read_events, status};
 use kube::Client;
 use seedling_machines::Progress;
 use seedling_observe::{Milestone, News};
 use seedling_steps::journal::fold;
 use seedling_steps::{Condition, stage_seconds, write_atomic};
-use seedling_types::Role;
+use seedling_types::helper::{HelperEvent, HelperEventKind};
 use seedling_types::node_report::{FIRST_BOOT_FILE, FirstBoot};
+use seedling_types::{Host, Role};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// When nothing moves for this long the bring-up has failed; a slow machine still moves. Longer than the operators' patience with a
 /// master that does not come.
 const NO_PROGRESS: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(250);
+/// An emulated machine that is busy needs so long to let somebody in.
+const SSH_WITHIN: Duration = Duration::from_secs(60);
+const FETCH: Duration = Duration::from_secs(5);
 
 const SWITCHED_ON: &str = "machines switched on";
 const API: &str = "the API to answer";
@@ -102,12 +107,17 @@ impl<'a> BringUp<'a> {
         let hint = format!("seedling lab journal --name {}", self.lab.record.spec.name);
         let condition = Condition::new(what, NO_PROGRESS, hint).quiet();
         let (lab, mut at_work) = (&self.lab, AtWork::default());
+        let fetching = keep_fetching(lab);
         let instead = |news: &News| match (milestone, news.text.as_str()) {
             // An API that does not answer yet fails in many ways, none of which is progress.
             (Milestone::ApiUp, _) | (_, "") => at_work.look(lab),
             (_, text) => format!("{} ({text})", at_work.look(lab)),
         };
-        let met = milestone.wait(&self.client, &condition, POLL, instead).await;
+        let waiting = milestone.wait(&self.client, &condition, POLL, instead);
+        let met = tokio::select! {
+            met = waiting => met,
+            never = fetching => match never {},
+        };
         match met {
             Ok(seen) => self.reached(&format!("{what}: {seen}"), &format!("{says}: {seen}")),
             Err(unmet) => Err(LabError::NotGrown(format!("{unmet}\n{}", chains(&self.lab).await))),
@@ -127,10 +137,21 @@ impl<'a> BringUp<'a> {
     }
 }
 
+/// What QEMU machines have done is asked of them meanwhile.
+async fn keep_fetching(lab: &Lab) -> std::convert::Infallible {
+    loop {
+        lab.fetch_journals(SSH_WITHIN).await;
+        tokio::time::sleep(FETCH).await;
+    }
+}
+
 /// What the machines are at, said anew only when one of them has come further: a step that is tried again and again does not count.
 #[derive(Default)]
 struct AtWork {
     progress: Vec<(usize, usize)>,
+    /// Of QEMU machines, which have no journal before they are installed: how many different things each asked the helper for.
+    asked: Vec<usize>,
+    asked_at: Option<Instant>,
     says: String,
 }
 
@@ -139,18 +160,60 @@ impl AtWork {
         let hosts = &lab.record.spec.inventory.hosts;
         let states: Vec<_> = hosts.iter().map(|h| (&h.name, fold(&lab.journal(&h.name)))).collect();
         let progress: Vec<_> = states.iter().map(|(_, state)| state.progress()).collect();
-        if self.progress != progress {
+        let asked = match self.asked_at.filter(|at| at.elapsed() < FETCH) {
+            Some(_) => self.asked.clone(),
+            None => {
+                self.asked_at = Some(Instant::now());
+                asked(lab)
+            }
+        };
+        if (&self.progress, &self.asked) != (&progress, &asked) {
             let open = states.iter().flat_map(|(node, state)| {
                 state.open().map(move |(who, step)| format!("{node}: {who} is at {}", step.name))
             });
-            self.says = open.collect::<Vec<_>>().join(", ");
-            self.progress = progress;
+            let booting =
+                hosts.iter().filter(|host| lab.record.spec.kinds.contains_key(&host.name)).zip(&asked);
+            let booting =
+                booting.map(|(host, asked)| format!("{} asked the helper for {asked} things", host.name));
+            self.says = open.chain(booting).collect::<Vec<_>>().join(", ");
+            (self.progress, self.asked) = (progress, asked);
         }
         match self.says.is_empty() {
             true => "no machine has an open step in its journal".into(),
             false => self.says.clone(),
         }
     }
+}
+
+fn asked(lab: &Lab) -> Vec<usize> {
+    let spec = &lab.record.spec;
+    let hosts: Vec<_> = spec.inventory.hosts.iter().filter(|h| spec.kinds.contains_key(&h.name)).collect();
+    if hosts.is_empty() {
+        return Vec::new();
+    }
+    let events = read_events(&lab.helper_events());
+    hosts.iter().map(|host| different_questions(&events, host)).collect()
+}
+
+/// What is asked for again and again is no progress. Pure.
+fn different_questions(events: &[HelperEvent], host: &Host) -> usize {
+    let what = |event: &HelperEvent| match &event.what {
+        HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
+            Some(message.clone())
+        }
+        HelperEventKind::Tftp { file, remote, .. } if *remote == host.address => Some(file.clone()),
+        HelperEventKind::Http { path, remote, .. } | HelperEventKind::Registry { path, remote, .. }
+            if *remote == host.address =>
+        {
+            Some(path.clone())
+        }
+        HelperEventKind::Boot { host: of, state, .. } if *of == host.name => Some(format!("{state:?}")),
+        HelperEventKind::Connection { backend, remote, .. } if *remote == host.address => {
+            Some(backend.clone())
+        }
+        _ => None,
+    };
+    events.iter().filter_map(what).collect::<BTreeSet<_>>().len()
 }
 
 /// Where each machine's boot stands, for the message of a failed bring-up.
@@ -166,5 +229,36 @@ async fn chains(lab: &Lab) -> String {
                 .join("\n")
         }
         Err(e) => e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_question_twice_is_no_progress() {
+        let host = Host {
+            name: "w".into(),
+            role: Role::Worker,
+            mac: "52:54:00:5e:ed:1b".into(),
+            address: [192, 168, 100, 21].into(),
+        };
+        let event = |what| HelperEvent { time: String::new(), what };
+        let file = |path: &str, last: u8| {
+            event(HelperEventKind::Registry {
+                method: "GET".into(),
+                path: path.into(),
+                status: 200,
+                remote: [192, 168, 100, last].into(),
+                host: None,
+            })
+        };
+        let mut events = vec![file("/v2/a", 21), file("/v2/a", 21), file("/v2/b", 22)];
+        assert_eq!(different_questions(&events, &host), 1);
+        events.push(file("/v2/b", 21));
+        let mac = "52:54:00:5E:ED:1B".into();
+        events.push(event(HelperEventKind::Dhcp { message: "ACK".into(), mac, host: None, address: None }));
+        assert_eq!(different_questions(&events, &host), 3);
     }
 }

@@ -2,7 +2,8 @@
 //! machine before anything of it is made, and until nothing of it is left.
 
 use crate::store::{Lab, Labs, Lock};
-use crate::{LabError, at, helper, new_machine};
+use crate::up::boots_over_the_network;
+use crate::{LabError, MachineKind, at, helper, new_machine};
 use seedling_machines::Progress;
 use seedling_steps::write_atomic;
 use seedling_types::{Host, Inventory, Role, hosts_file};
@@ -24,14 +25,28 @@ impl Change {
     }
 
     /// From now on the lab has this machine; the one that is there already, if it is one of this role.
-    pub fn add(&mut self, name: &str, role: Role) -> Result<Host, LabError> {
-        let inventory = &self.lab.record.spec.inventory;
-        let (host, inventory) = added(inventory, name, role)?;
-        if inventory != self.lab.record.spec.inventory {
-            self.lab.record.spec.inventory = inventory;
+    pub fn add(&mut self, name: &str, role: Role, kind: Option<MachineKind>) -> Result<Host, LabError> {
+        let spec = &self.lab.record.spec;
+        let (host, inventory) = added(&spec.inventory, name, role)?;
+        let known = spec.inventory.by_name(name).is_some();
+        let kind = kind.unwrap_or_else(|| spec.kind(name));
+        if known && kind.as_str() != spec.kind(name).as_str() {
+            return Err(LabError::OtherKind { name: name.into(), kind: spec.kind(name).as_str() });
+        }
+        if !known {
+            let spec = &mut self.lab.record.spec;
+            spec.inventory = inventory;
+            if kind != MachineKind::Container {
+                spec.kinds.insert(name.into(), kind);
+            }
             self.lab.save()?;
         }
         Ok(host)
+    }
+
+    /// Programs and the boot image, where there is a QEMU machine.
+    pub async fn make_bootable(&mut self, labs: &Labs, progress: Progress<'_>) -> Result<(), LabError> {
+        boots_over_the_network(labs, &mut self.lab, progress).await
     }
 
     /// hosts.yaml and the helper know the machines as lab.json does.
@@ -54,8 +69,10 @@ impl Change {
         let files = [
             spec.assets.join("nodes").join(format!("{name}.ign")),
             self.lab.dir.join("doors").join(format!("{name}.json")),
+            self.lab.dir.join("boots").join(format!("{name}.json")),
         ];
         spec.inventory = spec.inventory.without(name);
+        spec.kinds.remove(name);
         self.tell_helper().await?;
         files.iter().try_for_each(|file| helper::remove_if_there(file))?;
         self.lab.save()

@@ -1,7 +1,7 @@
 //! `down`: nothing is left of a lab, whole or half-made: no process, mount, namespace, control group, setting or file.
 
-use crate::store::{Labs, machine};
-use crate::{Result, all, at, helper, processes, sysctls};
+use crate::store::{Labs, container};
+use crate::{Result, all, at, autostart, helper, processes, sysctls};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
 use seedling_machines::network::Network;
@@ -36,6 +36,7 @@ async fn remove(labs: &Labs, name: &str, progress: Progress<'_>) -> Result<()> {
     network.remove_bridge().await?;
     cgroup::remove_lab(name);
     sysctls::put_back(&dir).await?;
+    autostart::remove(name).await?;
     at(&dir, fs::remove_dir_all(&dir))?;
     progress(&format!("lab {name:?} is gone"));
     Ok(())
@@ -49,17 +50,21 @@ async fn remove_machine(machine: &Machine, progress: Progress<'_>) -> Result<()>
     Ok(())
 }
 
-/// Those of lab.json, and those with a directory should lab.json be unreadable.
+/// Those of lab.json, and those with a directory should lab.json be unreadable: whatever is left of a QEMU machine, its control groups
+/// have its process, and the lab's namespace takes its port along.
 fn machines(labs: &Labs, name: &str) -> Vec<Machine> {
     let dir = labs.dir(name);
-    let mut names = BTreeSet::new();
+    let (mut names, mut machines) = (BTreeSet::new(), Vec::new());
     match labs.find(name) {
-        Ok(Some(lab)) => names.extend(lab.record.spec.inventory.hosts.into_iter().map(|h| h.name)),
+        Ok(Some(lab)) => machines = lab.machines(),
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "going by the directories of the machines"),
     }
     if let Ok(entries) = fs::read_dir(dir.join("nodes")) {
         names.extend(entries.filter_map(|e| e.ok()?.file_name().into_string().ok()));
     }
-    names.iter().map(|node| machine(&dir, name, node, "", Path::new(""))).collect()
+    names.retain(|name| !machines.iter().any(|known| known.name == *name));
+    let others = names.iter().map(|node| container(&dir, name, node, "", Path::new("")));
+    machines.extend(others.map(Machine::Container));
+    machines
 }

@@ -55,6 +55,7 @@ async fn of_machine(lab: &Lab, host: &Host, log: &Log<'_>) -> Bundle {
             log.say(&format!("{}: gathered", host.name));
             Ok(files)
         }
+        Err(why) if matches!(machine, Machine::Qemu(_)) => Err(why),
         Err(why) => {
             log.say(&format!("{}: {why}; its disk is read instead", host.name));
             collect::machine(beside(&machine)).await

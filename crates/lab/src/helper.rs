@@ -2,15 +2,17 @@
 //! (`helper keep`) starts it again when it dies.
 
 use crate::processes::{self, Process};
-use crate::{Lab, LabError, Result, at};
+use crate::{Lab, LabError, MachineKind, Result, at};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
+use seedling_machines::Boot;
 use seedling_machines::network::{BRIDGE, Network, namespace_path};
 use seedling_steps::{Condition, Probe, if_there, wait_for, write_atomic};
 use seedling_types::admission::digest_of;
-use seedling_types::helper::{Forward, HelperConfig, HelperEvent};
-use seedling_types::ports;
+use seedling_types::helper::{BootConfig, Forward, HelperConfig, HelperEvent, ImageKind};
+use seedling_types::{Host, ports};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -28,6 +30,8 @@ const POLL: Duration = Duration::from_millis(20);
 /// `seedling helper …`: the helper, and its parent.
 const HELPER: &str = "run";
 const KEEPER: &str = "keep";
+/// What a QEMU machine installs itself on.
+const QEMU_DISK: &str = "/dev/vda";
 /// A longer log of earlier runs is put aside.
 const LONG_LOG: u64 = 16 << 20;
 
@@ -114,6 +118,14 @@ fn write_config(lab: &Lab) -> Result<String> {
         relays: Vec::new(),
         server_ca: server_ca(lab)?,
         forwards: vec![Forward { fd: API_LISTENER, to: SocketAddr::from((spec.helper, ports::API)) }],
+        router: None,
+        forwarders: Vec::new(),
+        ntp_servers: Vec::new(),
+        etcd_srv: false,
+        pool: None,
+        ingress: false,
+        without: Vec::new(),
+        boot: boot(lab),
     };
     let path = lab.helper_config();
     let yaml = serde_saphyr::to_string(&config)
@@ -121,6 +133,23 @@ fn write_config(lab: &Lab) -> Result<String> {
     let digest = digest_of(yaml.as_bytes());
     at(&path, write_atomic(&path, yaml, 0o644))?;
     Ok(digest)
+}
+
+/// For machines that have nothing but a network card; without any, nobody boots over the network.
+fn boot(lab: &Lab) -> Option<BootConfig> {
+    let spec = &lab.record.spec;
+    let pxe = |host: &&Host| matches!(spec.kind(&host.name), MachineKind::Qemu(hardware) if hardware.boot == Boot::Pxe);
+    let hosts: Vec<_> = spec.inventory.hosts.iter().filter(pxe).map(|host| host.name.clone()).collect();
+    let image_dir = lab.record.boot_image.clone().filter(|_| !hosts.is_empty())?;
+    Some(BootConfig {
+        image_dir,
+        kind: ImageKind::Seedling,
+        install_device: QEMU_DISK.into(),
+        install_devices: BTreeMap::new(),
+        bios_loader: "undionly.kpxe".into(),
+        arguments: Vec::new(),
+        hosts: Some(hosts),
+    })
 }
 
 /// It knows the lab's machines as they are now, without a connection lost. One that does not run reads them when it starts.

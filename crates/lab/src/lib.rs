@@ -1,9 +1,10 @@
-//! A lab by name: container machines, the network between them and the helper they boot from, on one Linux machine.
+//! A lab by name: machines (containers, or QEMU), the network between them and the helper they boot from, on one Linux machine.
 //!
 //! In: a [`LabSpec`] with the inventory, the asset directory (Ignition files) and the release. Out: machines that were
 //! switched on, a loopback address for the API, and a directory that remembers all of it, so that any later process can
 //! look into the lab, repair it (`up` again) or remove it without a trace (`down`).
 
+pub mod autostart;
 pub mod boot_chain;
 mod bring_up;
 mod change;
@@ -13,6 +14,7 @@ mod down;
 pub mod gather;
 mod helper;
 pub mod history;
+mod kinds;
 pub mod members;
 pub mod overview;
 pub mod power;
@@ -32,12 +34,13 @@ pub use bring_up::BringUp;
 pub use change::{Change, may_leave, write_hosts};
 pub use down::down;
 pub use helper::reload_config;
+pub use kinds::{Kinds, MachineKind, Machines};
 pub use overview::{Overview, overview};
 pub use seed::seed;
 pub use spec::{HELPER, LabSpec, check_name, default_inventory, new_machine, with_workers};
 pub use status::{NodeStatus, Open, Status, open, read_events, status};
 pub use step::Pace;
-pub use store::{Lab, Labs, Record};
+pub use store::{Lab, Labs, Record, ssh_key};
 pub use up::{Options, up};
 
 use seedling_types::InventoryError;
@@ -59,6 +62,10 @@ pub enum LabError {
     Machines(Vec<InventoryError>),
     #[error("{name} is a {role} of this lab; take another name")]
     OtherRole { name: String, role: &'static str },
+    #[error(
+        "{name} is a {kind} machine of this lab; remove it first (seedling lab remove {name}), or take another name"
+    )]
+    OtherKind { name: String, kind: &'static str },
     #[error("{name} cannot be removed: {why}")]
     Stays { name: String, why: &'static str },
     #[error("the lab has no free address: {first} to {last} are taken; remove a machine first")]
@@ -74,6 +81,8 @@ pub enum LabError {
     Unreadable { path: PathBuf, message: String },
     #[error("cannot listen on 127.0.0.1:{port} for the API: {source}")]
     Port { port: u16, source: std::io::Error },
+    #[error("this machine was not booted by systemd, which would start the lab; `seedling lab start` does it by hand")]
+    NoSystemd,
     #[error("{0}")]
     Strike(String),
     #[error("{0}")]
@@ -82,6 +91,8 @@ pub enum LabError {
     Helper(String),
     #[error(transparent)]
     Unmet(#[from] seedling_steps::Unmet),
+    #[error(transparent)]
+    Image(#[from] seedling_image::ImageError),
     #[error(transparent)]
     Machine(#[from] seedling_machines::MachineError),
     #[error(transparent)]

@@ -1,12 +1,13 @@
 //! Power for several at once: everything goes dark at one moment, the helper with it, and comes back.
 
 use crate::store::{Lab, Labs};
-use crate::{LabError, Options, all, at, helper, processes};
+use crate::{LabError, Options, Pace, all, at, helper, processes, up};
 use futures::future::join_all;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use seedling_machines::{Machine, Power};
+use seedling_machines::{Machine, Power, Progress};
 use seedling_steps::write_atomic;
+use seedling_types::Role;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -89,6 +90,48 @@ pub async fn cut(lab: &Lab, circuit: &Circuit) -> Result<Circuit, LabError> {
         processes::end(arguments, Signal::SIGKILL).await?;
     }
     Ok(was_on)
+}
+
+/// Shuts everything down, workers first and the helper last. What was on is written down, to be switched on again.
+pub async fn stop(labs: &Labs, lab: &Lab, progress: Progress<'_>) -> Result<Circuit, LabError> {
+    let _lock = labs.lock(lab.name(), progress).await?;
+    let machines = lab.machines();
+    let looked = all(join_all(machines.iter().map(async |m| Ok(m.inspect().await?))).await)?;
+    let running = machines.iter().zip(&looked).filter(|(_, seen)| seen.power != Power::Off);
+    let nodes: Vec<_> = running.map(|(machine, _)| machine.name.clone()).collect();
+    let was_on = Circuit { nodes, helper: true };
+    remember(lab, &was_on.clone().and(Circuit::cut(lab)))?;
+    for role in [Role::Worker, Role::Master, Role::Bootstrap] {
+        let of_role = |m: &&Machine| {
+            was_on.nodes.contains(&m.name) && lab.host(&m.name).is_ok_and(|host| host.role == role)
+        };
+        let off = async |machine: &Machine| {
+            machine.switch_off().await?;
+            progress(&format!("{} is off", machine.name));
+            Ok(())
+        };
+        all(join_all(machines.iter().filter(of_role).map(off)).await)?;
+    }
+    helper::stop(&lab.helper_config()).await?;
+    Ok(was_on)
+}
+
+/// What `stop` or `cut` has switched off, also after this computer was booted again: whatever is missing is made. Returns what is on.
+pub async fn start(
+    labs: &Labs,
+    lab: &Lab,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Circuit, LabError> {
+    let masters_and_workers = || {
+        let hosts = lab.record.spec.inventory.hosts.iter().filter(|host| host.role != Role::Bootstrap);
+        Circuit { nodes: hosts.map(|host| host.name.clone()).collect(), helper: true }
+    };
+    let circuit = Circuit::cut(lab).unwrap_or_else(masters_and_workers);
+    let off = Options { switch_on: false, helper_program: options.helper_program.clone(), pace: Pace::Free };
+    let lab = up(labs, lab.record.spec.clone(), &off, progress).await?;
+    restore(labs, &lab, &circuit, options).await?;
+    Ok(circuit)
 }
 
 /// The helper first: machines boot from it.

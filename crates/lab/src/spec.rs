@@ -1,8 +1,9 @@
 //! What a lab is to be. Kept as lab.json.
 
-use crate::LabError;
+use crate::kinds::Kinds;
+use crate::{LabError, MachineKind};
 use ipnet::Ipv4Net;
-use seedling_machines::Disk;
+use seedling_machines::{Disk, Hardware};
 use seedling_types::{ClusterDomain, Host, Inventory, Role};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -45,6 +46,9 @@ pub struct LabSpec {
     /// etcd's disk on every machine can go bad, and is not one of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bad_etcd_disk: bool,
+    /// Machines that are no containers.
+    #[serde(default, skip_serializing_if = "Kinds::is_empty")]
+    pub kinds: Kinds,
 }
 
 impl LabSpec {
@@ -70,6 +74,19 @@ impl LabSpec {
             containerd_disk_mib: None,
             log_disk_mib: None,
             bad_etcd_disk: false,
+            kinds: Kinds::new(),
+        })
+    }
+
+    pub fn kind(&self, host: &str) -> MachineKind {
+        self.kinds.get(host).cloned().unwrap_or_default()
+    }
+
+    /// Of the QEMU machines.
+    pub(crate) fn hardware(&self) -> impl Iterator<Item = &Hardware> {
+        self.kinds.values().filter_map(|kind| match kind {
+            MachineKind::Qemu(hardware) => Some(hardware),
+            MachineKind::Container => None,
         })
     }
 
@@ -85,8 +102,8 @@ impl LabSpec {
 
     /// Whether a lab made from `self` is the lab `other` describes: same machines on the same network.
     pub(crate) fn is_same_lab(&self, other: &Self) -> bool {
-        (&self.inventory, self.network, self.helper, &self.cluster_domain)
-            == (&other.inventory, other.network, other.helper, &other.cluster_domain)
+        (&self.inventory, &self.kinds, self.network, self.helper, &self.cluster_domain)
+            == (&other.inventory, &other.kinds, other.network, other.helper, &other.cluster_domain)
     }
 }
 
@@ -161,6 +178,22 @@ mod tests {
         assert_eq!(again.address.octets()[3], 21);
         let full = with_workers(default_inventory(1), 229).unwrap();
         assert!(new_machine(&full, "w", Role::Worker).unwrap_err().to_string().contains("21 to 249"));
+    }
+
+    /// lab.json of a lab that was made before there were other machines than containers.
+    #[test]
+    fn an_old_lab_is_still_read() {
+        let domain = ClusterDomain("lab.seedling.lab".into());
+        let mut spec =
+            LabSpec::new("a", domain, default_inventory(1), "/assets".into(), "/release".into()).unwrap();
+        let old = serde_json::to_value(&spec).unwrap();
+        assert!(old.get("kinds").is_none());
+        assert_eq!(serde_json::from_value::<LabSpec>(old).unwrap(), spec);
+        spec.kinds.insert("master-0".into(), MachineKind::Qemu(Hardware::default()));
+        let new = serde_json::to_value(&spec).unwrap();
+        assert_eq!(new["kinds"]["master-0"]["kind"], "qemu");
+        assert_eq!(serde_json::from_value::<LabSpec>(new).unwrap(), spec);
+        assert_eq!((spec.kind("master-0").as_str(), spec.kind("bootstrap").as_str()), ("qemu", "container"));
     }
 
     #[test]

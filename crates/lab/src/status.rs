@@ -1,15 +1,19 @@
-//! What a lab looks like now: machines from runc, the boot chain from the helper's event log.
+//! What a lab looks like now: machines from runc or QEMU, the boot chain from the helper's event log.
 
 use crate::{Lab, LabError, Position, boot_chain, helper};
 use futures::future::try_join_all;
-use seedling_machines::{Inspection, Power};
+use seedling_machines::{Inspection, Machine, Power};
 use seedling_steps::journal::fold;
 use seedling_types::helper::HelperEvent;
 use seedling_types::{Host, Role};
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, fs};
+
+/// A machine that does not answer by ssh must not hold up the rest.
+const FETCH_WITHIN: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,6 +38,8 @@ pub struct HelperStatus {
 pub struct NodeStatus {
     pub name: String,
     pub role: Role,
+    /// `container` or `qemu`.
+    pub kind: &'static str,
     pub mac: String,
     pub address: Ipv4Addr,
     #[serde(flatten)]
@@ -75,11 +81,13 @@ pub fn open(lab: &Lab, node: &str) -> Vec<Open> {
 }
 
 pub async fn status(lab: &Lab) -> Result<Status, LabError> {
+    lab.fetch_journals(FETCH_WITHIN).await;
     let events = read_events(&lab.helper_events());
     let spec = &lab.record.spec;
     let nodes = spec.inventory.hosts.iter().map(async |host| {
         let machine = lab.machine(&host.name)?;
-        let mut status = node(host, machine.inspect().await?, machine.first_boot_done(), &events);
+        let mut status =
+            node(host, &machine, machine.inspect().await?, lab.has_its_config(&machine), &events);
         if status.inspection.power == Power::On {
             status.open = open(lab, &host.name);
         }
@@ -99,8 +107,19 @@ pub async fn status(lab: &Lab) -> Result<Status, LabError> {
     })
 }
 
-fn node(host: &Host, inspection: Inspection, first_boot_done: bool, events: &[HelperEvent]) -> NodeStatus {
+fn node(
+    host: &Host,
+    machine: &Machine,
+    inspection: Inspection,
+    has_its_config: bool,
+    events: &[HelperEvent],
+) -> NodeStatus {
     let position = boot_chain(events, host);
+    // Of a QEMU machine only what it asked for is known.
+    let (kind, first_boot_done) = match machine {
+        Machine::Container(_) => ("container", has_its_config),
+        Machine::Qemu(_) => ("qemu", has_its_config && position == Position::Fetched),
+    };
     let says = match (inspection.power, first_boot_done) {
         (Power::Off, false) if position == Position::NoDhcp => "never booted".into(),
         (Power::Off, false) => format!("stopped in its first boot: {}", position.explain(&host.name)),
@@ -111,7 +130,7 @@ fn node(host: &Host, inspection: Inspection, first_boot_done: bool, events: &[He
         (Power::On, false) => position.explain(&host.name),
     };
     let Host { name, role, mac, address } = host.clone();
-    NodeStatus { name, role, mac, address, inspection, position, first_boot_done, open: vec![], says }
+    NodeStatus { name, role, kind, mac, address, inspection, position, first_boot_done, open: vec![], says }
 }
 
 /// A line that is being written, or of a newer version, is left out.

@@ -1,9 +1,11 @@
 //! Where labs are remembered: `<state>/labs/<name>/`, with lab.json written before anything of the lab is made.
 
 use crate::spec::check_name;
-use crate::{LabError, LabSpec, Result, at, seed, write_json};
-use seedling_machines::{Machine, Progress};
+use crate::{LabError, LabSpec, MachineKind, Result, at, helper, seed, write_json};
+use seedling_machines::ssh::Access;
+use seedling_machines::{Container, Machine, Place, Progress, Qemu};
 use seedling_steps::write_atomic;
+use seedling_types::boot::{BootState, Install};
 use seedling_types::door::Door;
 use seedling_types::{Host, Role};
 use serde::{Deserialize, Serialize};
@@ -28,6 +30,9 @@ pub struct Record {
     pub spec: LabSpec,
     /// The node image its disks lie on; a newer one does not change a lab that exists.
     pub image: PathBuf,
+    /// What its QEMU machines boot over the network; a newer one does not change a lab that exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_image: Option<PathBuf>,
     /// Where the API is reached from outside; known once the helper was started.
     pub api: Option<SocketAddr>,
 }
@@ -139,20 +144,23 @@ impl Lab {
         write_json(&self.dir.join("lab.json"), &self.record, 0o644)
     }
 
-    pub fn machine(&self, node: &str) -> Result<Machine> {
+    pub fn host(&self, node: &str) -> Result<&Host> {
         let hosts = &self.record.spec.inventory;
-        let host = hosts.by_name(node).ok_or_else(|| LabError::UnknownNode {
+        hosts.by_name(node).ok_or_else(|| LabError::UnknownNode {
             lab: self.name().into(),
             node: node.into(),
             known: hosts.hosts.iter().map(|h| h.name.clone()).collect(),
-        })?;
-        Ok(self.machine_of(host))
+        })
+    }
+
+    pub fn machine(&self, node: &str) -> Result<Machine> {
+        Ok(self.machine_of(self.host(node)?))
     }
 
     /// As by its power button. The helper is informed first: a machine that has not finished its first boot may fetch its Ignition config.
     pub async fn switch_on(&self, node: &str) -> Result<()> {
         let machine = self.machine(node)?;
-        if !machine.first_boot_done() {
+        if !self.has_its_config(&machine) {
             let path = self.dir.join("doors").join(format!("{node}.json"));
             let door: Door =
                 fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
@@ -167,6 +175,9 @@ impl Lab {
     pub(crate) async fn prepare(&self, machine: &Machine) -> Result<()> {
         let spec = &self.record.spec;
         machine.prepare().await?;
+        if let Machine::Qemu(_) = machine {
+            return Ok(());
+        }
         if let Some(store) = &spec.seed_store {
             seed(store, &machine.dir.join("containerd")).await?;
         }
@@ -183,7 +194,32 @@ impl Lab {
     pub async fn new_disk(&self, node: &str) -> Result<()> {
         let machine = self.machine(node)?;
         machine.throw_disks_away().await?;
+        helper::remove_if_there(&self.boot_state_file(node))?;
         self.prepare(&machine).await
+    }
+
+    /// How far a machine that boots over the network has installed itself.
+    pub fn boot_state(&self, node: &str) -> BootState {
+        let json = fs::read(self.boot_state_file(node)).unwrap_or_default();
+        serde_json::from_slice(&json).unwrap_or_default()
+    }
+
+    pub(crate) fn boot_state_file(&self, node: &str) -> PathBuf {
+        self.dir.join("boots").join(format!("{node}.json"))
+    }
+
+    /// Its Ignition config is on its disk; it asks the helper for it no more.
+    pub(crate) fn has_its_config(&self, machine: &Machine) -> bool {
+        match machine {
+            Machine::Container(machine) => machine.first_boot_done(),
+            Machine::Qemu(machine) => self.boot_state(&machine.name).install == Install::Installed,
+        }
+    }
+
+    /// How a machine is entered by ssh.
+    pub fn access(&self, node: &str) -> Result<Access> {
+        let host = self.host(node)?;
+        Ok(Access { lab: self.name().into(), address: host.address, key: ssh_key(&self.dir) })
     }
 
     pub fn machines(&self) -> Vec<Machine> {
@@ -191,14 +227,24 @@ impl Lab {
     }
 
     fn machine_of(&self, host: &Host) -> Machine {
-        let machine = machine(&self.dir, self.name(), &host.name, &host.mac, &self.record.image);
-        Machine { sharing: self.sharing(), ..machine }
+        let container = container(&self.dir, self.name(), &host.name, &host.mac, &self.record.image);
+        match self.record.spec.kind(&host.name) {
+            MachineKind::Container => Machine::Container(Container { sharing: self.sharing(), ..container }),
+            MachineKind::Qemu(hardware) => Machine::Qemu(Qemu {
+                place: container.place,
+                hardware,
+                image: self.record.boot_image.clone().unwrap_or_default(),
+                access: Access { lab: self.name().into(), address: host.address, key: ssh_key(&self.dir) },
+            }),
+        }
     }
 
     /// The bootstrap machine goes; the others have this one's memory and disk among them.
     fn sharing(&self) -> usize {
-        let hosts = &self.record.spec.inventory.hosts;
-        hosts.iter().filter(|host| host.role != Role::Bootstrap).count().max(1)
+        let spec = &self.record.spec;
+        let shares =
+            |host: &&Host| host.role != Role::Bootstrap && spec.kind(&host.name) == MachineKind::Container;
+        spec.inventory.hosts.iter().filter(shares).count().max(1)
     }
 
     pub fn helper_config(&self) -> PathBuf {
@@ -227,12 +273,15 @@ impl Lab {
     }
 }
 
-pub(crate) fn machine(lab_dir: &Path, lab: &str, name: &str, mac: &str, image: &Path) -> Machine {
-    Machine {
-        lab: lab.into(),
-        name: name.into(),
-        mac: mac.into(),
-        dir: lab_dir.join("nodes").join(name),
+/// The private half of the lab's own key pair; beside it, with `.pub`, the other.
+pub fn ssh_key(lab_dir: &Path) -> PathBuf {
+    lab_dir.join("ssh/id_ecdsa")
+}
+
+pub(crate) fn container(lab_dir: &Path, lab: &str, name: &str, mac: &str, image: &Path) -> Container {
+    let dir = lab_dir.join("nodes").join(name);
+    Container {
+        place: Place { lab: lab.into(), name: name.into(), mac: mac.into(), dir },
         image: image.into(),
         runc_root: lab_dir.join("runc"),
         sharing: 1,

@@ -5,7 +5,7 @@ use crate::store::{Lab, Labs, Record};
 use crate::{LabError, LabSpec, all, at, chaos, helper, preflight, sysctls};
 use futures::future::join_all;
 use seedling_machines::network::Network;
-use seedling_machines::{Machine, Progress, cgroup, image};
+use seedling_machines::{Machine, Progress, cgroup, image, qemu};
 use std::fs;
 use std::path::PathBuf;
 
@@ -39,6 +39,7 @@ pub async fn up(
     };
     sysctls::take_over(&lab.dir).await?;
     cgroup::raise_share();
+    boots_over_the_network(labs, &mut lab, progress).await?;
     if lab.record.api.is_some() {
         chaos::heal(&lab).await;
     }
@@ -72,9 +73,32 @@ async fn create(labs: &Labs, spec: LabSpec, progress: Progress<'_>) -> Result<La
     let image = image::ensure(&labs.cache, progress).await?;
     let dir = labs.dir(&spec.name);
     at(&dir, fs::create_dir_all(&dir))?;
-    let lab = Lab { dir, record: Record { spec, image, api: None } };
+    let lab = Lab { dir, record: Record { spec, image, boot_image: None, api: None } };
     lab.save()?;
     Ok(lab)
+}
+
+/// What QEMU machines need of this one, once for a lab: programs, the boot image, and whether KVM works.
+pub(crate) async fn boots_over_the_network(
+    labs: &Labs,
+    lab: &mut Lab,
+    progress: Progress<'_>,
+) -> Result<(), LabError> {
+    let firmwares: Vec<_> = lab.record.spec.hardware().map(|hardware| hardware.firmware).collect();
+    if firmwares.is_empty() {
+        return Ok(());
+    }
+    firmwares.into_iter().try_for_each(qemu::check_installed)?;
+    let image = match &lab.record.boot_image {
+        Some(image) => image.clone(),
+        None => seedling_image::boot::ensure(&labs.cache, progress).await?,
+    };
+    qemu::acceleration(&image, progress).await?;
+    if lab.record.boot_image.is_none() {
+        lab.record.boot_image = Some(image);
+        lab.save()?;
+    }
+    Ok(())
 }
 
 async fn switch_on(lab: &Lab, machine: &Machine, progress: Progress<'_>) -> Result<(), LabError> {

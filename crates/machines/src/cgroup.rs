@@ -65,6 +65,30 @@ pub fn raise_share() {
     }
 }
 
+/// Controllers of version 1 that a single process cannot simply be put under: a new group of one has no processors, the other
+/// knows only a container's devices.
+const NOT_FOR_ONE: [&str; 2] = ["cpuset", "devices"];
+
+/// Makes a machine's groups. Returns the files that a process writes its number to, to be in them.
+pub fn make(path: &str) -> Result<Vec<PathBuf>> {
+    let mut join = Vec::new();
+    for tree in trees() {
+        if tree.file_name().is_some_and(|name| NOT_FOR_ONE.iter().any(|one| name == *one)) {
+            continue;
+        }
+        let group = tree.join(path.trim_start_matches('/'));
+        at(&group, fs::create_dir_all(&group))?;
+        // Version 2 counts only what the groups above let it count; without that, `lab status` knows less.
+        for above in group.ancestors().skip(1).take_while(|above| above.starts_with(&tree)) {
+            for controller in ["+cpu", "+memory", "+io", "+pids"] {
+                let _ = fs::write(above.join("cgroup.subtree_control"), controller);
+            }
+        }
+        join.push(group.join("cgroup.procs"));
+    }
+    Ok(join)
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {

@@ -1,13 +1,15 @@
 //! A container machine: switched on, off, cut off, inspected, entered. Its disk is a directory and survives all but `remove`.
 
+use crate::Place;
 use crate::bad_disk::{self, Trouble};
-use crate::cgroup::{self, Usage};
+use crate::cgroup;
 use crate::config::{self, OWN_DIRECTORIES, Parts};
 use crate::disk::{self, Disk};
 use crate::image::remove_tree;
+use crate::machine::{Inspection, Power};
 use crate::network::Network;
-use crate::run::{MachineError, Result, at, finish, run};
-use serde::{Deserialize, Serialize};
+use crate::run::{MachineError, Result, at, run};
+use serde::Deserialize;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -33,13 +35,8 @@ mount -t overlay overlay -o "$1" "$2"
 exec runc --root "$3" run --detach --bundle "$4" "$5""#;
 
 #[derive(Clone, Debug)]
-pub struct Machine {
-    pub lab: String,
-    pub name: String,
-    /// Lower case, colon separated.
-    pub mac: String,
-    /// All that is the machine's own: disk, console log, runc's bundle.
-    pub dir: PathBuf,
+pub struct Container {
+    pub place: Place,
     pub image: PathBuf,
     /// runc's records, one place a lab.
     pub runc_root: PathBuf,
@@ -47,26 +44,14 @@ pub struct Machine {
     pub sharing: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Power {
-    On,
-    Off,
-    /// Frozen: no process of it runs.
-    Paused,
+impl std::ops::Deref for Container {
+    type Target = Place;
+    fn deref(&self) -> &Place {
+        &self.place
+    }
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Inspection {
-    pub power: Power,
-    /// PID 1 of the machine, as seen from outside.
-    pub pid: Option<u32>,
-    #[serde(flatten)]
-    pub usage: Usage,
-}
-
-impl Machine {
+impl Container {
     /// Makes the disk and plugs the machine in. Done again, it changes nothing.
     pub async fn prepare(&self) -> Result<()> {
         let own = OWN_DIRECTORIES.iter().map(|(from, _)| *from);
@@ -138,12 +123,6 @@ impl Machine {
         self.forget().await
     }
 
-    /// Off and on again, with the disk kept.
-    pub async fn restart(&self) -> Result<()> {
-        self.switch_off().await?;
-        self.switch_on().await
-    }
-
     /// Freezes it: it still answers ping, and accepts connections that nobody serves.
     pub async fn pause(&self) -> Result<()> {
         self.runc(&["pause", &self.name]).await.map(drop)
@@ -161,11 +140,6 @@ impl Machine {
             }
         }
         Ok(())
-    }
-
-    /// Pulls its network cable, or puts it back.
-    pub async fn plug(&self, plugged: bool) -> Result<()> {
-        Network::of_lab(&self.lab).plug(&self.name, &self.mac, plugged).await
     }
 
     /// Gives a directory a disk of its own, of this many MiB, from the next boot on.
@@ -188,8 +162,8 @@ impl Machine {
             return at(&self.dir, Err(std::io::Error::other(none)));
         }
         match full {
-            true => self.exec_output(&["sh", "-c", FILL, "sh", data]).await.map(drop),
-            false => self.exec_output(&["rm", "-f", &format!("{data}/full")]).await.map(drop),
+            true => self.runc(&["exec", &self.name, "sh", "-c", FILL, "sh", data]).await.map(drop),
+            false => self.runc(&["exec", &self.name, "rm", "-f", &format!("{data}/full")]).await.map(drop),
         }
     }
 
@@ -226,19 +200,18 @@ impl Machine {
             status: String,
             pid: u32,
         }
-        let off = Inspection { power: Power::Off, pid: None, usage: Usage::default() };
         if !self.runc_root.join(&self.name).exists() {
-            return Ok(off);
+            return Ok(Inspection::off());
         }
         let state: State = match self.runc(&["state", &self.name]).await {
             Ok(json) => serde_json::from_str(&json)?,
-            Err(MachineError::Failed { .. }) => return Ok(off), // runc was killed while it made the container
+            Err(MachineError::Failed { .. }) => return Ok(Inspection::off()), // runc was killed while it made the container
             Err(e) => return Err(e),
         };
         let power = match state.status.as_str() {
             "running" | "created" => Power::On,
             "paused" => Power::Paused,
-            _ => return Ok(off),
+            _ => return Ok(Inspection::off()),
         };
         Ok(Inspection { power, pid: Some(state.pid), usage: cgroup::usage(&self.cgroup()) })
     }
@@ -257,13 +230,6 @@ impl Machine {
         command
     }
 
-    /// Runs inside to the end and returns stdout.
-    pub async fn exec_output(&self, args: &[&str]) -> Result<String> {
-        let args: Vec<_> = args.iter().map(|a| a.to_string()).collect();
-        let output = self.exec(&args, false).stdin(Stdio::null()).output().await;
-        finish(&format!("{}: {}", self.name, args.join(" ")), output, "runc")
-    }
-
     /// Cuts it off, unplugs it, throws the disk away.
     pub async fn remove(&self) -> Result<()> {
         self.cut_off().await?;
@@ -271,26 +237,8 @@ impl Machine {
         remove_tree(&self.dir)
     }
 
-    pub fn console_log(&self) -> PathBuf {
-        self.dir.join("console.log")
-    }
-
-    /// A file of the node as it is on its disk, readable whether the machine runs or not; only what was written there.
-    pub fn on_disk(&self, path: &str) -> PathBuf {
-        self.dir.join("upper").join(path.trim_start_matches('/'))
-    }
-
-    /// Where a file lies that is on the disk from the first boot on.
-    pub fn at_first_boot(&self, path: &str) -> PathBuf {
-        self.dir.join("first-boot").join(path.trim_start_matches('/'))
-    }
-
     pub fn first_boot_done(&self) -> bool {
         self.on_disk(IGNITION_STAMP).exists()
-    }
-
-    pub fn cgroup(&self) -> String {
-        cgroup::path_of(&self.lab, &self.name)
     }
 
     /// A first boot that was cut off starts from a blank disk: Ignition refuses files that a half-done run has left.

@@ -65,6 +65,25 @@ impl Network {
         run_with("ip", &["-n", &bridge_side, "-batch", "-"], &plug).await.map(drop)
     }
 
+    /// A port of the bridge for a machine that brings its own card: QEMU opens it.
+    pub async fn ensure_tap(&self, node: &str, mac: &str) -> Result<()> {
+        let (namespace, port) = (self.namespace(), port_name(node, mac));
+        if !has_link(&namespace, &port).await {
+            run("ip", ["-n", &namespace, "tuntap", "add", "mode", "tap", "name", &port]).await?;
+        }
+        let plug = format!("link set {port} master {BRIDGE} up\n");
+        run_with("ip", &["-n", &namespace, "-batch", "-"], &plug).await.map(drop)
+    }
+
+    /// Of a lab that has none any more, nothing is left to be removed.
+    pub async fn remove_tap(&self, node: &str, mac: &str) -> Result<()> {
+        let (namespace, port) = (self.namespace(), port_name(node, mac));
+        match namespace_path(&namespace).exists() && has_link(&namespace, &port).await {
+            true => run("ip", ["-n", &namespace, "link", "delete", &port]).await.map(drop),
+            false => Ok(()),
+        }
+    }
+
     /// Pulls the node's cable, or puts it back.
     pub async fn plug(&self, node: &str, mac: &str, plugged: bool) -> Result<()> {
         let state = if plugged { "up" } else { "down" };
@@ -104,7 +123,7 @@ pub fn namespace_path(namespace: &str) -> PathBuf {
 }
 
 /// Readable where the kernel's limit allows it, else unique by the MAC address.
-fn port_name(node: &str, mac: &str) -> String {
+pub(crate) fn port_name(node: &str, mac: &str) -> String {
     match format!("v-{node}") {
         name if name.len() <= IFNAME_MAX => name,
         _ => format!("v{}", mac.replace(':', "")),

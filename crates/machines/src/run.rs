@@ -6,8 +6,7 @@ use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Told what is being done, in words for people.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+pub use seedling_image::Progress;
 
 pub type Result<T, E = MachineError> = std::result::Result<T, E>;
 
@@ -23,6 +22,18 @@ pub enum MachineError {
     DoesNotStop(String, String),
     #[error("{0} is not running")]
     NotRunning(String),
+    #[error("{name} is a QEMU machine: {what}; take a container machine for that")]
+    OnlyContainers { name: String, what: &'static str },
+    #[error("{program} is not installed, which QEMU machines need: apt install {package}")]
+    Missing { program: &'static str, package: &'static str },
+    #[error("{name}: QEMU ended at once: {complaint}")]
+    Ended { name: String, complaint: String },
+    #[error("{name}: QEMU {command}: {complaint}")]
+    Qmp { name: String, command: &'static str, complaint: String },
+    #[error("{}: its path is longer than the {most} characters that a socket's may have; set SEEDLING_STATE to a shorter one", path.display())]
+    LongPath { path: PathBuf, most: usize },
+    #[error(transparent)]
+    Image(#[from] seedling_image::ImageError),
     #[error("unreadable answer of runc: {0}")]
     Runc(#[from] serde_json::Error),
 }

@@ -1,8 +1,10 @@
 //! helper.yaml: the one config of `seedling helper run`.
 
+use crate::boot::BootStep;
 use crate::{ClusterDomain, Inventory};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -39,9 +41,55 @@ pub struct HelperConfig {
     /// Listening sockets handed over as file descriptors; each connection is relayed to `to` (dialled from here).
     #[serde(default)]
     pub forwards: Vec<Forward>,
+    /// The machines' way out; without it the helper, whether or not it forwards their packets.
+    #[serde(default)]
+    pub router: Option<Ipv4Addr>,
+    /// Who is asked for names that are not the cluster's; without any they are refused at once.
+    #[serde(default)]
+    pub forwarders: Vec<Ipv4Addr>,
+    /// Clocks, for the machines (DHCP option 42).
+    #[serde(default)]
+    pub ntp_servers: Vec<Ipv4Addr>,
+    /// Names `etcd-N` and `_etcd-server-ssl._tcp`, as OpenShift asked for before 4.4.
+    #[serde(default)]
+    pub etcd_srv: bool,
+    /// Machines that nobody knows get an address here, so that they can be seen and enrolled; without it they get none.
+    #[serde(default)]
+    pub pool: Option<AddressPool>,
+    /// The load balancer also takes 80 and 443, to the workers, or to the masters if there are none.
+    #[serde(default)]
+    pub ingress: bool,
+    /// Servers that a site has already; see `seedling helper export`.
+    #[serde(default)]
+    pub without: Vec<HelperServer>,
+    /// Network boot; without it nothing of it is served.
+    #[serde(default)]
+    pub boot: Option<BootConfig>,
 }
 
 impl HelperConfig {
+    /// How far a machine's installation got; beside the event log, as doors are.
+    pub fn boot_state(&self, host: &str) -> PathBuf {
+        self.events.with_file_name("boots").join(format!("{host}.json"))
+    }
+
+    /// The addresses that were given out of the pool.
+    pub fn lease_file(&self) -> PathBuf {
+        self.events.with_file_name("leases.json")
+    }
+
+    /// The network boot of this machine, if it takes part in it.
+    pub fn boot_of(&self, host: &str) -> Option<&BootConfig> {
+        self.boot
+            .as_ref()
+            .filter(|boot| boot.hosts.as_ref().is_none_or(|of| of.iter().any(|name| name == host)))
+    }
+
+    /// Where machines leave their network.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.router.unwrap_or(self.address)
+    }
+
     /// What is known of a machine's door; beside the event log, since both must outlive the process.
     pub fn door(&self, host: &str) -> PathBuf {
         self.events.with_file_name("doors").join(format!("{host}.json"))
@@ -52,6 +100,75 @@ impl HelperConfig {
 pub struct Forward {
     pub fd: i32,
     pub to: SocketAddr,
+}
+
+/// What machines boot over the network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BootConfig {
+    /// The boot image: TFTP and HTTP serve exactly the files of this folder.
+    pub image_dir: PathBuf,
+    #[serde(default)]
+    pub kind: ImageKind,
+    /// `auto` is the first disk, `none` boots live from memory and leaves the disks alone.
+    #[serde(default = "auto")]
+    pub install_device: String,
+    /// Disks of single machines, by name.
+    #[serde(default)]
+    pub install_devices: BTreeMap<String, String>,
+    /// What firmware with a BIOS fetches: `undionly.kpxe`, or `pxelinux.0`, which fetches everything by TFTP.
+    #[serde(default = "undionly")]
+    pub bios_loader: String,
+    /// Kernel arguments, behind all others.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Only these machines; without a list all of the inventory.
+    #[serde(default)]
+    pub hosts: Option<Vec<String>>,
+}
+
+impl BootConfig {
+    pub fn device(&self, host: &str) -> &str {
+        self.install_devices.get(host).unwrap_or(&self.install_device)
+    }
+}
+
+fn undionly() -> String {
+    "undionly.kpxe".into()
+}
+
+fn auto() -> String {
+    "auto".into()
+}
+
+/// Which kernel arguments an image understands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageKind {
+    /// Of `seedling image build`.
+    #[default]
+    Seedling,
+    /// Fedora CoreOS or RHCOS.
+    Coreos,
+}
+
+/// What the helper can leave to others. HTTP it cannot: Ignition configs are given once, to whom they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HelperServer {
+    Dhcp,
+    Dns,
+    Tftp,
+    Registry,
+    LoadBalancer,
+}
+
+/// Both ends are given out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddressPool {
+    pub from: Ipv4Addr,
+    pub to: Ipv4Addr,
 }
 
 /// One line of the helper's event log.
@@ -145,6 +262,20 @@ pub enum HelperEventKind {
         remote: Ipv4Addr,
         connections: u64,
         reason: String,
+    },
+    /// A file was asked for by TFTP. `status` is `ok`, `not found`, `refused` or what stopped it.
+    Tftp {
+        file: String,
+        remote: Ipv4Addr,
+        host: Option<String>,
+        bytes: u64,
+        status: String,
+    },
+    /// How far a machine's installation got: its own report, or what it was given to boot.
+    Boot {
+        host: String,
+        state: BootStep,
+        message: Option<String>,
     },
     /// More happened than could be written down.
     Lost {

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod boot;
 pub mod csr;
 pub mod description;
 pub mod door;

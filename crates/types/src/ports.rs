@@ -152,6 +152,17 @@ ports! {
         upstream: "quay.io, or a mirror registry",
         see: &["component.registry", "component.release-image"],
     }
+    SSH = 22, "ssh", "TCP", "sshd on every node" <- "people, `verify`, `gather` and `preflight` of machines elsewhere": {
+        what: "ssh to a node, as user core with the install-config's sshKey.",
+        why: "A node that has not joined, or whose kubelet is broken, cannot be asked through the API; core may use sudo.",
+        check: "ssh core@NODE sudo systemctl is-system-running",
+        fails: &[
+            "Permission denied (publickey): the install-config had no sshKey, or another; there are no passwords",
+            "connection refused: the machine is still in its first boot; its console says how far",
+        ],
+        upstream: "the same",
+        see: &["component.kubelet"],
+    }
     DNS = 53, "dns", "UDP and TCP", "helper; CoreDNS at the cluster's DNS address" <- "nodes, pods": {
         what: "DNS.",
         why: "Nodes find api, api-int and each other by name; pods find Services.",
@@ -170,6 +181,33 @@ ports! {
         fails: &["no answer: the MAC is not in hosts.yaml; another DHCP server on the network answers first"],
         upstream: "the site's DHCP server",
         see: &["component.dhcp", "port.68"],
+    }
+    TFTP = 69, "tftp", "UDP", "helper, if it has a boot image" <- "firmware of machines that boot over the network": {
+        what: "TFTP: the boot loader that firmware can fetch.",
+        why: "A network card's ROM speaks nothing better. It fetches iPXE here, which fetches the rest by HTTP.",
+        check: "seedling helper status: which files each machine fetched",
+        fails: &[
+            "no answer: the machine is not in the inventory, or a firewall drops the answers, which come from another port",
+            "PXE-E23 or file not found: the boot image has no undionly.kpxe or ipxe.efi; apt install ipxe, then build it again",
+        ],
+        upstream: "tftpd or dnsmasq, set up by hand",
+        see: &["component.network-boot", "port.67", "port.8080"],
+    }
+    HTTP = 80, "http", "TCP", "the load balancer, with `ingress: true`" <- "people who use applications": {
+        what: "The way to applications, without TLS.",
+        why: "*.apps.CLUSTER leads to the helper, and it to the nodes that carry the routers.",
+        check: "curl -I http://anything.apps.CLUSTER",
+        fails: &["connections are closed: no worker listens on port 80, since nothing runs there that routes"],
+        upstream: "the same, behind HAProxy",
+        see: &["component.load-balancer", "port.443"],
+    }
+    HTTPS = 443, "https", "TCP, TLS", "the load balancer, with `ingress: true`" <- "people who use applications": {
+        what: "The way to applications, with their own TLS.",
+        why: "The bytes are relayed as they are: certificates belong to the routers.",
+        check: "curl -kI https://anything.apps.CLUSTER",
+        fails: &["connections are closed: no worker listens on port 443, since nothing runs there that routes"],
+        upstream: "the same, behind HAProxy",
+        see: &["component.load-balancer", "port.80"],
     }
     DHCP_CLIENT = 68, "dhcp-client", "UDP", "machines" <- "the helper's DHCP server": {
         what: "Where a machine hears the DHCP server's answer.",

@@ -66,7 +66,7 @@ fn look(lab: &Lab) -> BTreeMap<String, Look> {
         let look = Look { cpu_seconds: usage.cpu_seconds, memory_bytes: usage.memory_bytes, table };
         // One that was switched off, as bootstrap is, costs nothing.
         if !look.table.is_empty() {
-            all.insert(machine.name, look);
+            all.insert(machine.name.clone(), look);
         }
     }
     let table = processes::table(&lab.helper_pids());

@@ -20,7 +20,7 @@ impl Usage {
             let now = cgroup::usage(&machine.cgroup());
             let cpu = self.cpu_per_node.entry(machine.name.clone()).or_default();
             *cpu = now.cpu_seconds.max(*cpu);
-            let peak = self.peak_memory.entry(machine.name).or_default();
+            let peak = self.peak_memory.entry(machine.name.clone()).or_default();
             *peak = now.memory_bytes.max(*peak);
         }
     }

@@ -1,10 +1,15 @@
-//! `seedling helper`: the servers that nodes boot from, and the door to a machine's Ignition config.
+//! `seedling helper`: the servers that nodes boot from, on a lab's network or a real one.
 
 use super::lab::Name;
+use super::{helper_check, helper_site, helper_status};
 use anyhow::Result;
 use seedling_helper::{doors, keep, load, run as serve};
 use seedling_lab::Labs;
 use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Where the package's unit looks for it.
+pub(super) const CONFIG: &str = "/etc/seedling/helper.yaml";
 
 #[derive(clap::Subcommand)]
 pub(crate) enum HelperCommand {
@@ -39,9 +44,29 @@ pub(crate) enum HelperCommand {
         #[command(flatten)]
         lab: Name,
     },
+    /// Write a helper.yaml for a real network, with a comment on every field
+    ///
+    /// From install-config.yaml and hosts.yaml, and this machine's address on the machines' network.
+    Init(helper_site::InitArgs),
+    /// Check whether the helper can serve here, or what is wrong while it runs; exit 9 if something is
+    ///
+    /// All problems at once: fields that do not fit together, an address that this machine does not have, ports that are taken, files that are
+    /// missing, another DHCP server, DNS or balancer. One DHCPDISCOVER is sent on the helper's interface.
+    Check(helper_check::CheckArgs),
+    /// Write the helper's systemd unit and start it
+    Install(helper_site::InstallArgs),
+    /// Stop the helper's systemd unit and remove it; helper.yaml and the event log stay
+    Uninstall(helper_site::UninstallArgs),
+    /// Show how far each machine's boot got, the first link that is broken, and machines that nobody knows
+    Status(helper_status::StatusArgs),
+    /// Write helper.yaml as the configuration of servers that you have already
+    Export(helper_site::ExportArgs),
+    /// Operating systems that machines boot over the network
+    #[command(subcommand)]
+    Images(helper_site::ImagesCommand),
 }
 
-pub(crate) async fn run(cmd: HelperCommand) -> Result<()> {
+pub(crate) async fn run(cmd: HelperCommand) -> Result<ExitCode> {
     match cmd {
         HelperCommand::Run { config, after, beat } => {
             if beat {
@@ -51,13 +76,32 @@ pub(crate) async fn run(cmd: HelperCommand) -> Result<()> {
         }
         HelperCommand::Keep { config } => keep(&std::env::current_exe()?, &config).await?,
         HelperCommand::Open { machine, config, lab } => {
-            let config = match config {
-                Some(config) => config,
-                None => Labs::from_env().open(&lab.name)?.helper_config(),
-            };
-            doors::open(&load(&config)?, &machine)?;
+            doors::open(&load(&config_of(config, &lab)?)?, &machine)?;
             eprintln!("{machine} may fetch its Ignition config once within the hour");
         }
+        HelperCommand::Init(args) => helper_site::init(&args)?,
+        HelperCommand::Check(args) => return helper_check::run(args).await,
+        HelperCommand::Install(args) => helper_site::install(&args).await?,
+        HelperCommand::Uninstall(args) => helper_site::uninstall(&args)?,
+        HelperCommand::Status(args) => helper_status::run(&args)?,
+        HelperCommand::Export(args) => helper_site::export(&args)?,
+        HelperCommand::Images(command) => helper_site::images(&command)?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The one that is named, else the lab's.
+pub(super) fn config_of(config: Option<PathBuf>, lab: &Name) -> Result<PathBuf> {
+    match config {
+        Some(config) => Ok(config),
+        None => Ok(Labs::from_env().open(&lab.name)?.helper_config()),
+    }
+}
+
+/// The one that is named, else this machine's, else the lab's.
+pub(super) fn config_here(config: Option<PathBuf>, lab: &Name) -> Result<PathBuf> {
+    match config {
+        None if PathBuf::from(CONFIG).exists() => Ok(CONFIG.into()),
+        config => config_of(config, lab),
+    }
 }

@@ -9,6 +9,10 @@ use seedling_steps::Journal;
 use seedling_steps::journal::{Line, fold};
 use seedling_types::paths;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An emulated machine that is busy needs so long to let somebody in.
+const SSH_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
 pub(crate) struct LabJournalArgs {
@@ -29,11 +33,12 @@ pub(crate) struct NodeJournalArgs {
     output: Output,
 }
 
-/// Machines that are off, too: it is read from their disks.
-pub(crate) fn of_lab(args: LabJournalArgs) -> Result<()> {
+/// Machines that are off, too: it is read from their disks, or is what was last seen of a QEMU machine.
+pub(crate) async fn of_lab(args: LabJournalArgs) -> Result<()> {
     let lab = Labs::from_env().open(&args.lab.name)?;
+    lab.fetch_journals(SSH_WITHIN).await;
     let nodes = match args.node {
-        Some(node) => vec![lab.machine(&node)?.name],
+        Some(node) => vec![lab.host(&node)?.name.clone()],
         None => lab.record.spec.inventory.hosts.iter().map(|h| h.name.clone()).collect(),
     };
     show(nodes.into_iter().map(|node| (lab.journal(&node), node)).collect(), &args.output)

@@ -66,6 +66,33 @@ pub(crate) enum LabCommand {
         /// The machine's name
         node: String,
     },
+    /// Log in on a machine by ssh as core, or run a command there
+    ///
+    /// With the lab's own key, from inside the lab's network; `sudo` asks for no password.
+    Ssh {
+        #[command(flatten)]
+        lab: Name,
+        /// The machine's name
+        node: String,
+        /// The command and its arguments [default: a shell]
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    /// Shut down the whole lab: workers, then masters, then the helper
+    Stop {
+        #[command(flatten)]
+        lab: Name,
+    },
+    /// Switch a stopped lab back on and wait until its nodes are Ready
+    Start(super::power::StartArgs),
+    /// Start the lab when this computer boots, and shut it down in order, by a unit of systemd
+    Autostart {
+        #[command(flatten)]
+        lab: Name,
+        /// Whether
+        #[arg(value_parser = ["on", "off"])]
+        switch: String,
+    },
     /// Print the path of the administrator's kubeconfig
     Kubeconfig {
         #[command(flatten)]
@@ -74,6 +101,7 @@ pub(crate) enum LabCommand {
     /// Reinstall a machine on an empty disk, as if its hardware had been replaced
     ///
     /// The cluster must be running: the machine gets a new token, and its old etcd member is replaced.
+    #[command(visible_alias = "reset")]
     Reinstall {
         #[command(flatten)]
         lab: Name,
@@ -96,13 +124,13 @@ pub(crate) enum LabCommand {
     },
     /// Switch a machine on or off, or cut the power of several at once
     ///
-    /// `power NODE on|off|kill` switches one machine on, shuts it down, or cuts its power. `power cut` cuts the power of all machines and
+    /// `power NODE on|off|kill|pause` switches one machine on, shuts it down, cuts its power, or freezes it until it is switched on. `power cut` cuts the power of all machines and
     /// the helper at once, `power cut NODE...` of some. `power on` switches everything back on that the last cut switched off, `power on
     /// NODE...` some of it.
     Power {
         #[command(flatten)]
         lab: Name,
-        /// `NODE on`, `NODE off`, `NODE kill`, `cut [NODE...]` or `on [NODE...]`
+        /// `NODE on`, `NODE off`, `NODE kill`, `NODE pause`, `cut [NODE...]` or `on [NODE...]`
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
@@ -151,7 +179,7 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
                 }
             }
         }
-        LabCommand::Journal(args) => super::journal::of_lab(args)?,
+        LabCommand::Journal(args) => super::journal::of_lab(args).await?,
         LabCommand::Exec { lab, node, command } => {
             let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
             enter(&labs.open(&lab.name)?.machine(&node)?, &command, tty).await?;
@@ -159,6 +187,17 @@ pub(crate) async fn run(cmd: LabCommand) -> Result<()> {
         LabCommand::Shell { lab, node } => {
             let tty = std::io::stdin().is_terminal();
             enter(&labs.open(&lab.name)?.machine(&node)?, &["bash".into(), "-l".into()], tty).await?;
+        }
+        LabCommand::Ssh { lab, node, command } => {
+            let lab = labs.open(&lab.name)?;
+            must_be_on(&lab.machine(&node)?).await?;
+            finish(&mut lab.access(&node)?.command(&command, std::io::stdin().is_terminal())).await?;
+        }
+        LabCommand::Stop { lab } => super::power::stop(&labs, &labs.open(&lab.name)?).await?,
+        LabCommand::Start(args) => super::power::start(&labs, args).await?,
+        LabCommand::Autostart { lab, switch } => {
+            let program = std::env::current_exe()?;
+            seedling_lab::autostart::set(&labs, &labs.open(&lab.name)?, &program, switch == "on").await?;
         }
         LabCommand::Kubeconfig { lab } => {
             let path = labs.open(&lab.name)?.kubeconfig();
@@ -229,14 +268,25 @@ async fn show_journal(machine: &Machine, unit: Option<String>, follow: bool) -> 
         args.insert(0, "journalctl".into());
         return finish(&mut machine.exec(&args, false)).await;
     }
+    if let Machine::Qemu(_) = machine {
+        let name = &machine.name;
+        bail!(
+            "{name} is off, and its disk cannot be read from here: seedling lab logs {name} has its console"
+        );
+    }
     let journal: PathBuf = machine.on_disk("/var/log/journal");
     finish(Command::new("journalctl").arg("--directory").arg(Path::new(&journal)).args(args)).await
 }
 
-async fn enter(machine: &Machine, command: &[String], tty: bool) -> Result<()> {
+async fn must_be_on(machine: &Machine) -> Result<()> {
     if machine.inspect().await?.power != Power::On {
-        bail!("{} is not on", machine.name);
+        bail!("{0} is not on: seedling lab power {0} on", machine.name);
     }
+    Ok(())
+}
+
+async fn enter(machine: &Machine, command: &[String], tty: bool) -> Result<()> {
+    must_be_on(machine).await?;
     finish(&mut machine.exec(command, tty)).await
 }
 

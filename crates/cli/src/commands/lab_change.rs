@@ -1,12 +1,13 @@
 //! `seedling lab add` and `seedling lab remove`: a machine more or less in a living lab.
 
+use super::hardware::HardwareArgs;
 use super::lab::{Format, Name, Output, say};
 use super::log::NoProgress;
 use super::{membership, wait_node};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use seedling_cluster::{Resent, connect, connect_without_retries, drain::drain};
-use seedling_lab::{Change, Labs, may_leave};
+use seedling_lab::{Change, Labs, MachineKind, may_leave};
 use seedling_types::Role;
 
 #[derive(Args)]
@@ -18,6 +19,11 @@ pub(crate) struct AddArgs {
     /// What it becomes; the control plane of a living cluster stays as it is
     #[arg(long, default_value = "worker", value_parser = ["worker"])]
     role: String,
+    /// What it is: a container, or a machine in QEMU that boots over the network [default: container]
+    #[arg(long, value_parser = ["container", "qemu"])]
+    machine: Option<String>,
+    #[command(flatten)]
+    hardware: HardwareArgs,
     #[command(flatten)]
     no_progress: NoProgress,
     #[command(flatten)]
@@ -40,10 +46,22 @@ pub(crate) struct RemoveArgs {
 /// lab.json, the cluster, the helper, power; then it is waited for.
 pub(super) async fn add(labs: &Labs, args: AddArgs) -> Result<()> {
     args.no_progress.configure();
+    args.hardware.check()?;
+    let kind = match args.machine.as_deref() {
+        Some("qemu") => Some(MachineKind::Qemu(args.hardware.of(Role::Worker))),
+        kind => {
+            ensure!(
+                !args.hardware.given(),
+                "--memory, --cpus and the like are for QEMU machines: add --machine qemu"
+            );
+            kind.map(|_| MachineKind::Container)
+        }
+    };
     let mut change = Change::begin(labs, &args.lab.name, &say).await?;
     let client = connect(Some(&change.lab.kubeconfig())).await?;
     membership::must_be_grown(&client).await?;
-    let host = change.add(&args.node, Role::Worker)?;
+    let host = change.add(&args.node, Role::Worker, kind)?;
+    change.make_bootable(labs, &say).await?;
     membership::admit(&client, &host, &change.lab.record.spec.assets).await?;
     say(&format!("the cluster expects {} with MAC {} at {}", host.name, host.mac, host.address));
     change.tell_helper().await?;

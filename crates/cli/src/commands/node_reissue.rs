@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use seedling_api::Infrastructure;
 use seedling_assets::node_file;
+use seedling_lab::Labs;
 use seedling_machine_config_server::bootstrapper::Tokens;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ pub(crate) enum MachineCommand {
     Remove(node_change::RemoveArgs),
     /// Write a new nodes/NAME.ign with a new token for a machine that is reinstalled
     ///
-    /// The old token stops working, and the machine may ask for its node's certificate with one new key.
+    /// The old token stops working, and the machine may ask for its node's certificate with one new key. If it boots over the network from the
+    /// helper, it installs itself again.
     Reissue(ReissueArgs),
     /// On a node: show step by step what was done on it
     Journal(super::journal::NodeJournalArgs),
@@ -41,6 +43,10 @@ pub(crate) struct ReissueArgs {
     /// one; copy it to /etc/kubernetes/kubeconfig there
     #[arg(long, value_name = "FILE")]
     bootstrap_kubeconfig: Option<PathBuf>,
+    /// The helper's configuration: a machine that boots over the network installs itself again at its next boot [default: the lab's, else
+    /// /etc/seedling/helper.yaml]
+    #[arg(long, value_name = "FILE")]
+    helper: Option<PathBuf>,
 }
 
 pub(crate) async fn run(command: MachineCommand) -> Result<()> {
@@ -50,7 +56,8 @@ pub(crate) async fn run(command: MachineCommand) -> Result<()> {
         MachineCommand::Remove(args) => return node_change::remove(args).await,
         MachineCommand::Journal(args) => return super::journal::of_node(args),
     };
-    reissue(&args.cluster, &args.name, args.dir, args.bootstrap_kubeconfig.as_deref()).await
+    let (dir, kubeconfig) = (args.dir, args.bootstrap_kubeconfig.as_deref());
+    reissue_and_install(&args.cluster, &args.name, dir, kubeconfig, args.helper).await
 }
 
 pub(crate) async fn reissue(
@@ -58,6 +65,16 @@ pub(crate) async fn reissue(
     name: &str,
     dir: Option<PathBuf>,
     bootstrap_kubeconfig: Option<&Path>,
+) -> Result<()> {
+    reissue_and_install(cluster, name, dir, bootstrap_kubeconfig, None).await
+}
+
+async fn reissue_and_install(
+    cluster: &Cluster,
+    name: &str,
+    dir: Option<PathBuf>,
+    bootstrap_kubeconfig: Option<&Path>,
+    helper: Option<PathBuf>,
 ) -> Result<()> {
     let client = cluster.connect().await?;
     let host = membership::known(&client, name).await?;
@@ -75,6 +92,16 @@ pub(crate) async fn reissue(
     if let Some((path, kubeconfig)) = bootstrap_kubeconfig {
         seedling_steps::write_atomic(path, kubeconfig, 0o600)
             .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let config = match (helper, cluster.lab_if_meant()) {
+        (Some(path), _) => Some(path),
+        (None, Some(lab)) => Some(Labs::from_env().open(lab)?.helper_config()),
+        (None, None) => Some(PathBuf::from(super::helper::CONFIG)).filter(|path| path.exists()),
+    };
+    if let Some(path) = config
+        && seedling_helper::boot::want(&seedling_helper::load(&path)?, &host.name)?
+    {
+        eprintln!("{} installs itself at its next boot from the network", host.name);
     }
     eprintln!("{} may join again; its pointer config is", host.name);
     println!("{}", path.display());

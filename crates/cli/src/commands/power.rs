@@ -1,9 +1,12 @@
 //! `seedling lab power`: one machine, some of them, or everything at the same moment.
 
+use super::lab::{Name, say};
+use super::log::NoProgress;
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use seedling_lab::power::{self, Circuit};
 use seedling_lab::{Lab, Labs};
+use seedling_types::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum To {
@@ -12,6 +15,8 @@ enum To {
     Off,
     /// Pull the plug
     Kill,
+    /// Freeze it until it is switched on
+    Pause,
 }
 
 /// What the words of `lab power` ask for.
@@ -28,9 +33,11 @@ fn wish(words: &[String]) -> Result<Wish<'_>> {
         [on, nodes @ ..] if on == "on" => Ok(Wish::On(nodes)),
         [node, to] => match To::from_str(to, false) {
             Ok(to) => Ok(Wish::One(node, to)),
-            Err(_) => bail!("{to:?} is neither on, off nor kill"),
+            Err(_) => bail!("{to:?} is neither on, off, kill nor pause"),
         },
-        _ => bail!("say NODE and on, off or kill; or cut or on, and machines: seedling lab power --help"),
+        _ => bail!(
+            "say NODE and on, off, kill or pause; or cut or on, and machines: seedling lab power --help"
+        ),
     }
 }
 
@@ -39,6 +46,7 @@ pub(super) async fn run(labs: &Labs, lab: &Lab, words: &[String]) -> Result<()> 
         Wish::One(node, To::On) => lab.switch_on(node).await?,
         Wish::One(node, To::Off) => lab.machine(node)?.switch_off().await?,
         Wish::One(node, To::Kill) => lab.machine(node)?.cut_off().await?,
+        Wish::One(node, To::Pause) => lab.machine(node)?.pause().await?,
         Wish::Cut(nodes) => {
             let was_on = power::cut(lab, &Circuit::of(lab, nodes)?).await?;
             let helper = if was_on.helper { ", and the helper" } else { "" };
@@ -58,6 +66,44 @@ pub(super) async fn run(labs: &Labs, lab: &Lab, words: &[String]) -> Result<()> 
     Ok(())
 }
 
+/// In an order in which nobody misses what he needs: pods' nodes, the control plane, the helper.
+pub(super) async fn stop(labs: &Labs, lab: &Lab) -> Result<()> {
+    let was_on = power::stop(labs, lab, &say).await?;
+    match was_on.nodes.is_empty() {
+        true => say("nothing was on"),
+        false => say(&format!(
+            "off: {}, and the helper; `seedling lab start` switches them on",
+            was_on.nodes.join(", ")
+        )),
+    }
+    Ok(())
+}
+
+#[derive(Args)]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    lab: Name,
+    #[command(flatten)]
+    no_progress: NoProgress,
+}
+
+/// Everything that was on, and the cluster with it.
+pub(super) async fn start(labs: &Labs, args: StartArgs) -> Result<()> {
+    args.no_progress.configure();
+    let name = &args.lab.name;
+    let on = power::start(labs, &labs.open(name)?, &seedling_lab::Options::this_program()?, &say).await?;
+    let lab = labs.open(name)?;
+    let client = seedling_cluster::connect(Some(&lab.kubeconfig())).await?;
+    let hint = format!("seedling lab status --name {name}");
+    let inventory = &lab.record.spec.inventory;
+    for host in on.nodes.iter().filter_map(|node| inventory.by_name(node)) {
+        if host.role != Role::Bootstrap {
+            super::wait_node::ready(&client, &host.name, &hint, &mut |text| say(text)).await?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +114,7 @@ mod tests {
         let two = words("master-0 master-1");
         for (line, want) in [
             ("master-0 on", Some(Wish::One("master-0", To::On))),
+            ("master-0 pause", Some(Wish::One("master-0", To::Pause))),
             ("master-0 kill", Some(Wish::One("master-0", To::Kill))),
             ("cut", Some(Wish::Cut(&[]))),
             ("cut master-0 master-1", Some(Wish::Cut(&two))),

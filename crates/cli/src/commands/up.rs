@@ -1,5 +1,6 @@
 //! `seedling lab up`: release → assets → machines → a cluster that works, with a line for each thing that happened.
 
+use super::hardware::HardwareArgs;
 use super::lab::{Name, say};
 use super::log::NoProgress;
 use super::release::ensure_release;
@@ -7,11 +8,12 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::{RATE, beside, write_report};
-use seedling_lab::{BringUp, Lab, LabSpec, Labs, Pace, default_inventory, with_workers};
+use seedling_lab::{BringUp, Kinds, Lab, LabSpec, Labs, Machines, Pace, default_inventory, with_workers};
 use seedling_steps::write_atomic;
 use seedling_types::inventory::MOST_MASTERS;
 use seedling_types::template::{render, table};
 use seedling_types::{ClusterDomain, Inventory, Role};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -38,7 +40,13 @@ pub(crate) struct UpArgs {
     /// A list of machines (hosts.yaml) to use instead of the default ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["masters", "workers"])]
     hosts: Option<PathBuf>,
-    /// Put the release's images on every machine before it boots; with false, machines pull them
+    /// What machines are: `container`, `qemu`, or by role or name, as in `master=container,worker=qemu` [default: container, or what the
+    /// lab's are]
+    #[arg(long, value_name = "KINDS")]
+    machines: Option<Machines>,
+    #[command(flatten)]
+    hardware: HardwareArgs,
+    /// Put the release's images on every container machine before it boots; with false, machines pull them
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     seed_images: bool,
     /// The asset directory to boot from [default: a new one in the lab's own directory]
@@ -101,7 +109,9 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
         super::step::ensure_somebody_to_ask()?;
     }
     args.no_progress.configure();
+    args.hardware.check()?;
     let labs = Labs::from_env();
+    let kinds = kinds(&labs, &args)?;
     let release = ensure_release(args.release.clone()).await?;
     let seed_store = match args.seed_images {
         true => {
@@ -112,7 +122,8 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
     };
     let (assets, inventory, domain) = make_assets(&labs, &args, &release)?;
     let started = Instant::now();
-    let lab = up_machines(&args, domain.clone(), inventory, assets, release, seed_store).await?;
+    let spec = spec(&args, domain.clone(), inventory, kinds, (assets, release), seed_store)?;
+    let lab = up_machines(&args, spec).await?;
     let kubeconfig = write_kubeconfig(&lab, &domain)?;
     if args.prepare {
         return Ok(());
@@ -184,20 +195,45 @@ fn inventory(labs: &Labs, args: &UpArgs) -> Result<Inventory> {
     Ok(inventory)
 }
 
-/// The last part of `lab up`: network, helper, machines switched on. `assets` and `release` must be there already.
-async fn up_machines(
+/// Those of `args`, or those that the lab has.
+fn kinds(labs: &Labs, args: &UpArgs) -> Result<Kinds> {
+    let kinds = match (&args.machines, labs.open(&args.lab.name)) {
+        (Some(machines), _) => {
+            let hardware = |role| args.hardware.of(role);
+            machines
+                .kinds(&inventory(labs, args)?, hardware)
+                .map_err(|why| anyhow::anyhow!("--machines: {why}"))?
+        }
+        (None, Ok(lab)) => return Ok(lab.record.spec.kinds),
+        (None, Err(_)) => Kinds::new(),
+    };
+    ensure!(
+        !kinds.is_empty() || !args.hardware.given(),
+        "--memory, --cpus, --disk, --firmware, --boot and --media are for QEMU machines: add --machines qemu, or worker=qemu"
+    );
+    Ok(kinds)
+}
+
+/// `assets` and `release` must be there already.
+fn spec(
     args: &UpArgs,
     cluster_domain: ClusterDomain,
     inventory: Inventory,
-    assets: PathBuf,
-    release: PathBuf,
+    kinds: Kinds,
+    (assets, release): (PathBuf, PathBuf),
     seed_store: Option<PathBuf>,
-) -> Result<Lab> {
+) -> Result<LabSpec> {
     let mut spec = LabSpec::new(&args.lab.name, cluster_domain, inventory, assets, release)?;
     spec.seed_store = seed_store.filter(|_| args.seed_images);
     spec.api_port = args.api_port;
     (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
     (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
+    spec.kinds = kinds;
+    Ok(spec)
+}
+
+/// The last part of `lab up`: network, helper, machines switched on.
+async fn up_machines(args: &UpArgs, spec: LabSpec) -> Result<Lab> {
     let pace = match (&args.until, args.step) {
         (Some(stage), _) => Pace::Only(seedling_bootkube::step::through(stage)),
         (None, true) => Pace::Ask,
@@ -219,7 +255,10 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
             std::fs::create_dir_all(&dir)?;
             let count = |role| inventory.role(role).count().to_string();
             let (masters, workers) = (count(Role::Master), count(Role::Worker));
-            let config = render(INSTALL_CONFIG, table(&[("masters", &masters), ("workers", &workers)]))?;
+            let key = ssh_key(&seedling_lab::ssh_key(&labs.dir(&args.lab.name)))?;
+            let values =
+                [("masters", masters.as_str()), ("workers", workers.as_str()), ("sshKey", key.trim())];
+            let config = render(INSTALL_CONFIG, table(&values))?;
             std::fs::write(dir.join("install-config.yaml"), config)?;
         }
         let hosts = dir.join("hosts.yaml");
@@ -252,6 +291,19 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
     let domain =
         server.and_then(|s| s.strip_suffix(":6443")).context("auth/kubeconfig names no api server")?;
     Ok((dir, inventory, ClusterDomain(domain.into())))
+}
+
+/// Made once for a lab: with it `lab ssh` enters its machines. Returns the public half.
+fn ssh_key(path: &Path) -> Result<String> {
+    let public = path.with_extension("pub");
+    if !public.exists() {
+        let dir = path.parent().context("a key has a directory")?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let pair = seedling_pki::ssh_keypair()?;
+        write_atomic(path, pair.key, 0o600)?;
+        write_atomic(&public, pair.public + "\n", 0o644)?;
+    }
+    Ok(std::fs::read_to_string(&public)?)
 }
 
 fn write_kubeconfig(lab: &Lab, domain: &ClusterDomain) -> Result<PathBuf> {

@@ -66,7 +66,7 @@ async fn lab(lab: &Lab, choice: &Choice) -> Result<(Facts, Report)> {
     let mut on = InLab { lab, off: vec![] };
     for machine in lab.machines() {
         if machine.inspect().await?.power != Power::On {
-            on.off.push(machine.name);
+            on.off.push(machine.name.clone());
         }
     }
     let hosts = &lab.record.spec.inventory.hosts;

@@ -33,7 +33,7 @@ fn write_lab(labs: &Labs, inputs: &Inputs, most: usize) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    let lab = Record { spec, image: dir.join("image"), api: None };
+    let lab = Record { spec, image: dir.join("image"), boot_image: None, api: None };
     put(&dir.join("lab.json"), serde_json::to_string(&lab).unwrap());
     let stages = if most == usize::MAX { vec![("all".to_string(), 1.0)] } else { vec![] };
     let bring_up =

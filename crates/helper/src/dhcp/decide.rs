@@ -1,5 +1,7 @@
 //! The decision: a message from a client → what to log and what to reply.
 
+use super::pool::Leases;
+use super::{boot, pool};
 use dhcproto::v4::{DhcpOption, HType, Message, MessageType, Opcode, OptionCode};
 use hickory_proto::rr::Name;
 use seedling_types::helper::HelperEventKind;
@@ -7,23 +9,26 @@ use seedling_types::{HelperConfig, Host};
 use std::net::Ipv4Addr;
 
 /// As helpernode's dhcpd; an address never changes, so the length only decides how often clients ask again.
-const LEASE_SECONDS: u32 = 4 * 60 * 60;
+pub(crate) const LEASE_SECONDS: u32 = 4 * 60 * 60;
 
 #[derive(Debug, PartialEq)]
 pub struct Decision<R> {
     pub events: Vec<HelperEventKind>,
     /// Whose machine begins to boot, by what it asks.
     pub boots: Option<Host>,
+    /// The leases of the pool are others now, and must be kept before the reply is sent.
+    pub leases: bool,
     pub reply: Option<R>,
 }
 
 impl<R> Decision<R> {
     pub fn ignore() -> Self {
-        Self { events: Vec::new(), boots: None, reply: None }
+        Self { events: Vec::new(), boots: None, leases: false, reply: None }
     }
 }
 
-pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
+/// `now` in seconds since 1970.
+pub fn decide(config: &HelperConfig, leases: &mut Leases, request: &Message, now: i64) -> Decision<Message> {
     // The length is checked first: chaddr() of a longer one panics.
     if request.opcode() != Opcode::BootRequest || request.htype() != HType::Eth || request.hlen() != 6 {
         return Decision::ignore();
@@ -48,8 +53,20 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
         let mut events = vec![event(heard, asked)];
         events.extend(said.iter().map(|(name, _)| event(name, host.map(|h| h.address))));
         let boots = host.filter(|_| said.is_some() && begins(request)).cloned();
-        Decision { events, boots, reply: said.map(|(_, message)| message) }
+        Decision { events, boots, leases: false, reply: said.map(|(_, message)| message) }
     };
+    // The client chose another server's offer. On this network there should be none: a machine of ours is told of.
+    if kind == &MessageType::Request && chosen_server(request).is_some_and(|s| s != config.address) {
+        let events = host.map(|_| event("ELSEWHERE", asked)).into_iter().collect();
+        return Decision { events, ..Decision::ignore() };
+    }
+    if host.is_none() && config.pool.is_some() && is_near(config, request) {
+        let stranger = Stranger { config, request, mac: &mac, asked, now };
+        if let Some((words, leases, reply)) = stranger.decide(leases, *kind) {
+            let events = words.into_iter().map(|(word, address)| event(word, address)).collect();
+            return Decision { events, boots: None, leases, reply };
+        }
+    }
 
     match (kind, host) {
         (MessageType::Discover, Some(host)) => {
@@ -57,11 +74,6 @@ pub fn decide(config: &HelperConfig, request: &Message) -> Decision<Message> {
         }
         (MessageType::Discover, None) => {
             let events = vec![event("DISCOVER", asked), event("REFUSED", None)];
-            Decision { events, ..Decision::ignore() }
-        }
-        // The client chose another server's offer. On this network there should be none: a machine of ours is told of.
-        (MessageType::Request, _) if chosen_server(request).is_some_and(|s| s != config.address) => {
-            let events = host.map(|_| event("ELSEWHERE", asked)).into_iter().collect();
             Decision { events, ..Decision::ignore() }
         }
         (MessageType::Request, Some(host)) if asked == Some(host.address) => {
@@ -128,27 +140,82 @@ fn refuse(config: &HelperConfig, request: &Message) -> Message {
 }
 
 fn lease(config: &HelperConfig, request: &Message, host: &Host, kind: MessageType) -> Message {
+    let seconds = config.lease_seconds.unwrap_or(LEASE_SECONDS);
+    let mut message = grant(config, request, host.address, seconds, kind);
+    message.opts_mut().insert(DhcpOption::Hostname(host.name.clone()));
+    boot::tell(config, host, request, &mut message);
+    message
+}
+
+fn grant(
+    config: &HelperConfig,
+    request: &Message,
+    address: Ipv4Addr,
+    seconds: u32,
+    kind: MessageType,
+) -> Message {
     let mut message = reply(config, request, kind);
     message.set_ciaddr(request.ciaddr()).set_siaddr(config.address);
     let options = message.opts_mut();
     options.insert(DhcpOption::SubnetMask(config.network.netmask()));
     options.insert(DhcpOption::BroadcastAddr(config.network.broadcast()));
-    options.insert(DhcpOption::Router(vec![config.address]));
+    options.insert(DhcpOption::Router(vec![config.gateway()]));
     options.insert(DhcpOption::DomainNameServer(vec![config.address]));
-    options.insert(DhcpOption::Hostname(host.name.clone()));
+    if !config.ntp_servers.is_empty() {
+        options.insert(DhcpOption::NtpServers(config.ntp_servers.clone()));
+    }
     options.insert(DhcpOption::DomainName(config.cluster_domain.to_string()));
     if let Ok(domain) = Name::from_ascii(format!("{}.", config.cluster_domain)) {
         options.insert(DhcpOption::DomainSearch(vec![domain]));
     }
     // INFORM asks for configuration only: no address, no lease (RFC 2131, 4.3.5).
     if !request.opts().has_msg_type(MessageType::Inform) {
-        let seconds = config.lease_seconds.unwrap_or(LEASE_SECONDS);
         options.insert(DhcpOption::AddressLeaseTime(seconds));
         options.insert(DhcpOption::Renewal(seconds / 2));
         options.insert(DhcpOption::Rebinding(seconds / 8 * 7));
-        message.set_yiaddr(host.address);
+        message.set_yiaddr(address);
     }
     message
+}
+
+/// The pool is of this network: who comes through a relay of another one would be lost with such an address.
+fn is_near(config: &HelperConfig, request: &Message) -> bool {
+    request.giaddr().is_unspecified() || config.network.contains(&request.giaddr())
+}
+
+/// A machine that nobody knows, where there is a pool.
+struct Stranger<'a> {
+    config: &'a HelperConfig,
+    request: &'a Message,
+    mac: &'a str,
+    asked: Option<Ipv4Addr>,
+    now: i64,
+}
+
+type Said = Vec<(&'static str, Option<Ipv4Addr>)>;
+
+impl Stranger<'_> {
+    /// What to log, whether leases are others now, and the reply. None: as if there were no pool.
+    fn decide(&self, leases: &mut Leases, kind: MessageType) -> Option<(Said, bool, Option<Message>)> {
+        let chosen = leases.choose(self.config, self.mac, self.asked, self.now);
+        let give =
+            |kind| chosen.map(|address| grant(self.config, self.request, address, pool::LEASE_SECONDS, kind));
+        Some(match kind {
+            MessageType::Discover if chosen.is_some() => {
+                (vec![("DISCOVER", self.asked), ("OFFER", chosen)], false, give(MessageType::Offer))
+            }
+            MessageType::Request if chosen.is_some() && chosen == self.asked => {
+                let changed = chosen.is_some_and(|address| leases.take(self.mac, address, self.now));
+                (vec![("REQUEST", self.asked), ("ACK", chosen)], changed, give(MessageType::Ack))
+            }
+            MessageType::Release => (vec![("RELEASE", self.asked)], leases.release(self.mac, self.now), None),
+            MessageType::Decline => {
+                let declined = self.asked.is_some_and(|a| leases.decline(self.config, self.mac, a, self.now));
+                (vec![("DECLINE", self.asked)], declined, None)
+            }
+            _ => return None,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::testing::config;
 use dhcproto::{Decodable, Encodable};
 use proptest::prelude::*;
 use seedling_types::HelperConfig;
+use seedling_types::helper::AddressPool;
 use std::net::SocketAddrV4;
 
 const MASTER: [u8; 6] = [0x52, 0x54, 0, 0, 0, 0x11];
@@ -81,7 +82,7 @@ fn who_gets_what() {
         ("a server's word", message(Offer, MASTER, &[]), None, &[]),
     ];
     for (name, request, reply, words) in table {
-        let decision = decide(&config(), &request);
+        let decision = decide(&config(), &mut Leases::default(), &request, 0);
         let got = decision.reply.as_ref().map(|r| (r.opts().msg_type().unwrap(), r.yiaddr()));
         assert_eq!(got, reply, "{name}");
         let said: Vec<_> = decision
@@ -94,6 +95,38 @@ fn who_gets_what() {
             .collect();
         assert_eq!(said, words, "{name}");
     }
+}
+
+#[test]
+fn strangers_get_an_address_of_the_pool_and_nothing_to_boot() {
+    use MessageType::*;
+    let yaml = "{imageDir: /b}";
+    let config = HelperConfig {
+        pool: Some(AddressPool { from: [192, 168, 100, 70].into(), to: [192, 168, 100, 71].into() }),
+        boot: Some(serde_saphyr::from_str(yaml).unwrap()),
+        ..config()
+    };
+    let firmware = DhcpOption::ClassIdentifier(b"PXEClient".to_vec());
+    let mut leases = Leases::default();
+    let mut ask = |kind, mac, options: &[DhcpOption], now| {
+        let decision = decide(&config, &mut leases, &message(kind, mac, options), now);
+        assert!(decision.boots.is_none());
+        let reply = decision.reply.inspect(|reply| assert!(reply.fname().is_none()));
+        (reply.map(|r| (r.opts().msg_type().unwrap(), r.yiaddr().octets()[3])), decision.leases)
+    };
+    let (first, last) = (Ipv4Addr::new(192, 168, 100, 70), Ipv4Addr::new(192, 168, 100, 71));
+    assert_eq!(ask(Discover, STRANGER, &[firmware.clone()], 0), (Some((Offer, 70)), false));
+    assert_eq!(ask(Request, STRANGER, &[asking(OTHER)], 1), (Some((Nak, 0)), false));
+    assert_eq!(ask(Request, STRANGER, &[asking(first), firmware], 1), (Some((Ack, 70)), true));
+    assert_eq!(ask(Request, STRANGER, &[asking(first)], 2), (Some((Ack, 70)), false), "nothing to write");
+    let another = [2, 0, 0, 0, 0, 1];
+    assert_eq!(ask(Request, another, &[asking(first)], 3), (Some((Nak, 0)), false), "it is taken");
+    assert_eq!(ask(Request, another, &[asking(last)], 3), (Some((Ack, 71)), true));
+    assert_eq!(ask(Discover, [2, 0, 0, 0, 0, 2], &[], 4), (None, false), "none is left");
+    assert_eq!(ask(Decline, another, &[asking(last)], 5), (None, true));
+    assert_eq!(ask(Discover, another, &[], 6), (None, false), "somebody else has it");
+    assert_eq!(ask(Release, STRANGER, &[], 7), (None, true));
+    assert_eq!(ask(Discover, another, &[], 8), (Some((Offer, 70)), false));
 }
 
 #[test]
@@ -143,7 +176,8 @@ fn replies_go_where_the_client_hears_them() {
 #[test]
 fn a_machine_boots_when_it_asks_for_an_address_and_not_when_it_keeps_one() {
     use MessageType::*;
-    let boots = |request: &Message| decide(&config(), request).boots.map(|h| h.name);
+    let boots =
+        |request: &Message| decide(&config(), &mut Leases::default(), request, 0).boots.map(|h| h.name);
     let mut renewing = message(Request, MASTER, &[]);
     renewing.set_ciaddr(MASTER_ADDRESS);
     let table = [

@@ -9,16 +9,72 @@ const TTL: u32 = 30;
 /// What fits any path without fragments (DNS flag day 2020). Our replies are far smaller, so none is ever truncated.
 const EDNS_PAYLOAD: u16 = 1232;
 
-/// None: not even worth an error (too short, or itself a reply).
+/// What to do with a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Reply(Vec<u8>),
+    /// The name is not ours, and the client wants us to ask others.
+    Forward,
+    /// Not even worth an error (too short, or itself a reply).
+    Ignore,
+}
+
 pub fn answer(zones: &Zones, packet: &[u8]) -> Option<Vec<u8>> {
-    let Ok(request) = Message::from_vec(packet) else { return malformed(packet) };
-    if request.metadata.message_type == MessageType::Response {
-        return None;
+    match judge(zones, packet, false) {
+        Verdict::Reply(reply) => Some(reply),
+        Verdict::Forward | Verdict::Ignore => None,
     }
+}
+
+/// `forwards`: others may be asked for this client.
+pub fn judge(zones: &Zones, packet: &[u8], forwards: bool) -> Verdict {
+    let Ok(request) = Message::from_vec(packet) else {
+        return malformed(packet).map_or(Verdict::Ignore, Verdict::Reply);
+    };
+    if request.metadata.message_type == MessageType::Response {
+        return Verdict::Ignore;
+    }
+    if forwards && is_for_others(zones, &request) {
+        return Verdict::Forward;
+    }
+    reply(zones, &request, forwards).map_or(Verdict::Ignore, Verdict::Reply)
+}
+
+fn is_for_others(zones: &Zones, request: &Message) -> bool {
+    let [query] = request.queries.as_slice() else { return false };
+    request.metadata.op_code == OpCode::Query
+        && request.metadata.recursion_desired
+        && query.query_class == DNSClass::IN
+        && matches!(zones.lookup(&query.name, query.query_type), Found::Outside)
+}
+
+/// When nobody else answered.
+pub fn failed(packet: &[u8]) -> Option<Vec<u8>> {
+    let request = Message::from_vec(packet).ok()?;
+    let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
+    reply.metadata = Metadata::response_from_request(&request.metadata);
+    reply.metadata.recursion_available = true;
+    reply.queries = request.queries;
+    reply.metadata.response_code = ResponseCode::ServFail;
+    reply.to_vec().ok()
+}
+
+/// Whether this is the answer to that question.
+pub fn belongs(question: &[u8], answer: &[u8]) -> bool {
+    let (Ok(question), Ok(answer)) = (Message::from_vec(question), Message::from_vec(answer)) else {
+        return false;
+    };
+    answer.metadata.message_type == MessageType::Response
+        && answer.metadata.id == question.metadata.id
+        && answer.queries == question.queries
+}
+
+fn reply(zones: &Zones, request: &Message, forwards: bool) -> Option<Vec<u8>> {
     let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
     reply.metadata = Metadata::response_from_request(&request.metadata);
     reply.queries = request.queries.clone();
-    reply.metadata.response_code = fill(zones, &request, &mut reply);
+    reply.metadata.recursion_available = forwards;
+    reply.metadata.response_code = fill(zones, request, &mut reply);
     if request.edns.is_some() {
         let mut edns = Edns::new();
         edns.set_max_payload(EDNS_PAYLOAD).set_rcode_high(reply.metadata.response_code.high());

@@ -1,17 +1,20 @@
-//! DNS: authoritative for the cluster domain and the nodes' reverse zone, by UDP and TCP. It forwards nothing: what is
-//! outside its zones is refused at once, so that nobody waits for a network that is not there.
+//! DNS: authoritative for the cluster domain and the machines' reverse zones, by UDP and TCP. What is outside its zones is asked of the
+//! forwarders, for machines of the network; without any it is refused at once, so that nobody waits for a network that is not there.
 
 mod answer;
+mod forward;
 mod zone;
 
-pub use answer::answer;
+pub use answer::{Verdict, answer, judge};
 pub use zone::{Found, Zones};
 
-use crate::live::Live;
 use crate::{Context, HelperError, net};
-use seedling_types::ports;
+use forward::Forwarder;
+use seedling_types::{HelperConfig, ports};
 use std::future::Future;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -23,40 +26,89 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
     let address = context.config().address;
     let udp = net::udp("DNS (UDP)", address, ports::DNS, None)?;
     let tcp = net::tcp("DNS (TCP)", address, ports::DNS).await?;
-    let context = context.clone();
+    let (context, forwarder) = (context.clone(), Forwarder::new());
     Ok(async move {
-        tokio::join!(serve_udp(udp, context.live.clone()), serve_tcp(tcp, context));
+        tokio::join!(
+            serve_udp(Arc::new(udp), context.clone(), forwarder.clone()),
+            serve_tcp(tcp, context, forwarder)
+        );
     })
 }
 
-async fn serve_udp(socket: UdpSocket, live: Live) {
+async fn serve_udp(socket: Arc<UdpSocket>, context: Context, forwarder: Forwarder) {
     let mut buffer = [0; 4096];
     loop {
         let (n, client) = net::receive(&socket, &mut buffer).await;
-        if let Some(reply) = answer(&live.zones(), &buffer[..n]) {
-            let _ = socket.send_to(&reply, client).await;
+        let packet = &buffer[..n];
+        let config = context.config();
+        context.stats.add("seedling_helper_dns_queries_total", "by", "udp");
+        match judge(&context.live.zones(), packet, may_forward(&config, net::v4(client))) {
+            Verdict::Reply(reply) => drop(socket.send_to(&reply, client).await),
+            Verdict::Ignore => {}
+            // It takes its time: others are answered meanwhile.
+            Verdict::Forward => match forwarder.place() {
+                Some(place) => {
+                    let (socket, packet) = (socket.clone(), packet.to_vec());
+                    tokio::spawn(async move {
+                        let _place = place;
+                        if let Some(reply) = forward::by_udp(&config.forwarders, &packet).await {
+                            let _ = socket.send_to(&reply, client).await;
+                        }
+                    });
+                }
+                None => {
+                    if let Some(reply) = answer::failed(packet) {
+                        let _ = socket.send_to(&reply, client).await;
+                    }
+                }
+            },
         }
     }
 }
 
-async fn serve_tcp(listener: TcpListener, context: Context) {
+/// Nobody else's questions are carried outside: an open resolver serves attackers.
+fn may_forward(config: &HelperConfig, client: Ipv4Addr) -> bool {
+    let inside = config.network.contains(&client)
+        || client.is_loopback()
+        || config.inventory.by_address(client).is_some();
+    inside && !config.forwarders.is_empty()
+}
+
+async fn serve_tcp(listener: TcpListener, context: Context, forwarder: Forwarder) {
     loop {
-        let (stream, _, slot) = net::accept(&listener, &context.limits.dns, &context.events).await;
-        let live = context.live.clone();
+        let (stream, client, slot) = net::accept(&listener, &context.limits.dns, &context.events).await;
+        let (context, forwarder) = (context.clone(), forwarder.clone());
         tokio::spawn(async move {
             let _slot = slot;
             // A client that hangs up is no error of ours.
-            let _ = converse(stream, &live).await;
+            let _ = converse(stream, client, &context, &forwarder).await;
         });
     }
 }
 
-async fn converse(mut stream: TcpStream, live: &Live) -> io::Result<()> {
+async fn converse(
+    mut stream: TcpStream,
+    client: SocketAddr,
+    context: &Context,
+    forwarder: &Forwarder,
+) -> io::Result<()> {
     loop {
         let length = tokio::time::timeout(TCP_IDLE, stream.read_u16()).await??;
         let mut packet = vec![0; length.into()];
         tokio::time::timeout(TCP_IDLE, stream.read_exact(&mut packet)).await??;
-        let Some(reply) = answer(&live.zones(), &packet) else { return Ok(()) };
+        let config = context.config();
+        context.stats.add("seedling_helper_dns_queries_total", "by", "tcp");
+        let reply = match judge(&context.live.zones(), &packet, may_forward(&config, net::v4(client))) {
+            Verdict::Reply(reply) => reply,
+            Verdict::Ignore => return Ok(()),
+            Verdict::Forward => match forwarder.place() {
+                Some(_place) => match forward::by_tcp(&config.forwarders, &packet).await {
+                    Some(reply) => reply,
+                    None => return Ok(()),
+                },
+                None => return Ok(()),
+            },
+        };
         let Ok(length) = u16::try_from(reply.len()) else { return Ok(()) };
         stream.write_all(&[&length.to_be_bytes()[..], &reply].concat()).await?;
     }

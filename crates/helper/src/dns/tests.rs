@@ -5,7 +5,7 @@ use hickory_proto::rr::{Name, RecordType};
 use proptest::prelude::*;
 
 fn zones() -> Zones {
-    Zones::of(&config()).unwrap()
+    Zones::of(&config(), 1).unwrap()
 }
 
 fn query(name: &str, kind: RecordType) -> Message {
@@ -128,7 +128,7 @@ fn odd_queries() {
 fn reverse_zone_is_cut_at_octets() {
     let mut wide = config();
     wide.network = "192.168.96.0/20".parse().unwrap();
-    let zones = Zones::of(&wide).unwrap();
+    let zones = Zones::of(&wide, 1).unwrap();
     let name = |text| Name::from_ascii(text).unwrap();
     assert!(matches!(
         zones.lookup(&name("11.100.168.192.in-addr.arpa."), RecordType::PTR),
@@ -136,6 +136,53 @@ fn reverse_zone_is_cut_at_octets() {
     ));
     assert!(matches!(zones.lookup(&name("1.1.168.192.in-addr.arpa."), RecordType::PTR), Found::NoName(_)));
     assert!(matches!(zones.lookup(&name("1.1.169.192.in-addr.arpa."), RecordType::PTR), Found::Outside));
+}
+
+#[test]
+fn others_are_asked_only_for_other_names() {
+    let judge_of = |name: &str, change: fn(&mut Message)| {
+        let mut message = query(name, RecordType::A);
+        message.metadata.recursion_desired = true;
+        change(&mut message);
+        judge(&zones(), &message.to_vec().unwrap(), true)
+    };
+    let code = |verdict| match verdict {
+        Verdict::Reply(bytes) => {
+            let reply = Message::from_vec(&bytes).unwrap();
+            assert!(reply.metadata.recursion_available);
+            Some(reply.metadata.response_code)
+        }
+        _ => None,
+    };
+    assert_eq!(judge_of("www.example.com.", |_| {}), Verdict::Forward);
+    assert_eq!(judge_of("1.0.0.127.in-addr.arpa.", |_| {}), Verdict::Forward);
+    assert_eq!(
+        code(judge_of("www.example.com.", |m| m.metadata.recursion_desired = false)),
+        Some(ResponseCode::Refused)
+    );
+    assert_eq!(code(judge_of("master-9.ocp4.example.com.", |_| {})), Some(ResponseCode::NXDomain));
+    assert_eq!(code(judge_of("api.ocp4.example.com.", |_| {})), Some(ResponseCode::NoError));
+    let question = query("www.example.com.", RecordType::A).to_vec().unwrap();
+    let answer = failed(&question).unwrap();
+    assert!(belongs(&question, &answer) && !belongs(&question, &question));
+    assert!(!belongs(&query("www.example.org.", RecordType::A).to_vec().unwrap(), &answer));
+}
+
+#[test]
+fn etcd_members_and_machines_elsewhere_have_names() {
+    let mut config = config();
+    config.etcd_srv = true;
+    config.inventory.hosts[4].address = [10, 7, 0, 5].into();
+    let zones = Zones::of(&config, 7).unwrap();
+    let find = |name: &str, kind| match zones.lookup(&Name::from_ascii(name).unwrap(), kind) {
+        Found::Records(found) => found.iter().map(|data| data.to_string()).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    assert_eq!(find("etcd-2.ocp4.example.com.", RecordType::A), ["192.168.100.13"]);
+    let members = find("_etcd-server-ssl._tcp.ocp4.example.com.", RecordType::SRV);
+    assert_eq!((members.len(), members[0].as_str()), (3, "0 10 2380 etcd-0.ocp4.example.com."));
+    assert_eq!(find("5.0.7.10.in-addr.arpa.", RecordType::PTR), ["worker-0.ocp4.example.com."]);
+    assert!(find("0.7.10.in-addr.arpa.", RecordType::SOA)[0].contains(" 7 3600 "));
 }
 
 proptest! {

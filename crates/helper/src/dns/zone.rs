@@ -1,9 +1,9 @@
 //! The zones as data, and the lookup: name and type → records, no data, no such name, or not ours.
 
 use crate::HelperError;
-use hickory_proto::rr::rdata::{A, NS, PTR, SOA};
+use hickory_proto::rr::rdata::{A, NS, PTR, SOA, SRV};
 use hickory_proto::rr::{Name, RData, RecordType};
-use seedling_types::HelperConfig;
+use seedling_types::{HelperConfig, ports};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -29,26 +29,53 @@ pub enum Found<'a> {
 }
 
 impl Zones {
-    pub fn of(config: &HelperConfig) -> Result<Self, HelperError> {
+    /// `serial` must grow with every change: whoever copies a zone looks at nothing else.
+    pub fn of(config: &HelperConfig, serial: u32) -> Result<Self, HelperError> {
         let domain = &config.cluster_domain;
         let origin = name(&domain.0)?;
         let helper = name(&domain.helper())?;
         let here = RData::A(A(config.address));
 
-        let mut forward = Zone::new(origin, &helper);
+        let mut forward = Zone::new(origin, &helper, serial);
         for ours in [domain.api(), domain.api_int(), domain.helper(), format!("*.{}", domain.apps())] {
             forward.add(name(&ours)?, here.clone());
         }
-        let mut reverse = Zone::new(name(&reverse_origin(config))?, &helper);
+        if config.etcd_srv {
+            let service = name(&format!("_etcd-server-ssl._tcp.{}", domain.0))?;
+            for (index, master) in config.inventory.masters().iter().enumerate() {
+                let member = name(&domain.host(&format!("etcd-{index}")))?;
+                forward.add(member.clone(), RData::A(A(master.address)));
+                forward.add(service.clone(), RData::SRV(SRV::new(0, 10, ports::ETCD_PEER, member)));
+            }
+        }
+        // Machines behind a relay are in other networks.
+        let mut reverse = vec![Zone::new(name(&reverse_origin(config))?, &helper, serial)];
+        let mut back = |address: Ipv4Addr, target: Name| -> Result<(), HelperError> {
+            let (owner, data) = (name(&reverse_name(address))?, RData::PTR(PTR(target)));
+            let at = reverse.iter().position(|zone| zone.origin.zone_of(&owner));
+            let at = match at {
+                Some(at) => at,
+                None => {
+                    reverse.push(Zone::new(name(&arpa(&address.octets()[..3]))?, &helper, serial));
+                    reverse.len() - 1
+                }
+            };
+            reverse[at].add(owner, data);
+            Ok(())
+        };
         for ours in [domain.api(), domain.api_int()] {
-            reverse.add(name(&reverse_name(config.address))?, RData::PTR(PTR(name(&ours)?)));
+            back(config.address, name(&ours)?)?;
         }
         for host in &config.inventory.hosts {
             let host_name = name(&domain.host(&host.name))?;
             forward.add(host_name.clone(), RData::A(A(host.address)));
-            reverse.add(name(&reverse_name(host.address))?, RData::PTR(PTR(host_name)));
+            back(host.address, host_name)?;
         }
-        Ok(Self(vec![forward, reverse]))
+        Ok(Self(std::iter::once(forward).chain(reverse).collect()))
+    }
+
+    pub fn serial(&self) -> u32 {
+        self.0.first().map_or(0, |zone| zone.soa.serial)
     }
 
     pub fn lookup(&self, name: &Name, kind: RecordType) -> Found<'_> {
@@ -61,8 +88,8 @@ impl Zones {
 }
 
 impl Zone {
-    fn new(origin: Name, server: &Name) -> Self {
-        let soa = SOA::new(server.clone(), origin.clone(), 1, 3600, 600, 86400, NEGATIVE_TTL);
+    fn new(origin: Name, server: &Name, serial: u32) -> Self {
+        let soa = SOA::new(server.clone(), origin.clone(), serial, 3600, 600, 86400, NEGATIVE_TTL);
         let mut zone = Self { origin: origin.clone(), soa: soa.clone(), names: BTreeMap::new() };
         zone.add(origin.clone(), RData::SOA(soa));
         zone.add(origin, RData::NS(NS(server.clone())));

@@ -1,4 +1,4 @@
-//! HTTP on 8080: Ignition files to the machine they are for, and node software to everybody on the network.
+//! HTTP on 8080: Ignition files to the machine they are for, node software to everybody on the network, and network boot.
 
 mod connection;
 mod file;
@@ -7,14 +7,14 @@ pub(crate) use connection::serve;
 pub(crate) use file::serve_file;
 
 use crate::doors::ignition_file;
-use crate::{Context, HelperError, net};
+use crate::{Context, HelperError, boot, net};
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use connection::Delivery;
 use seedling_types::helper::HelperEventKind;
@@ -29,8 +29,14 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
     let listener = net::tcp("HTTP", context.config().address, ports::HELPER_HTTP).await?;
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
+        .route("/metrics", get(|State(context): State<Context>| async move { context.stats.metrics() }))
+        .route("/stats", get(|State(context): State<Context>| async move { Html(context.stats.page()) }))
         .route("/ign/{mac}", get(ignition))
         .route("/bin/{name}", get(binary))
+        .route("/boot/{name}", get(boot::http::file))
+        .route("/boot/ipxe/{mac}", get(boot::http::script))
+        .route("/boot/report/{mac}", post(boot::http::report))
+        .layer(DefaultBodyLimit::max(boot::http::LONGEST_REPORT))
         .layer(from_fn_with_state(context.clone(), log))
         .with_state(context.clone());
     Ok(serve(listener, router, context.limits.http.clone(), context.events.clone()))
@@ -66,9 +72,14 @@ async fn ignition(
         let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::FORBIDDEN);
         return refuse(status, Some(host), refusal.sentence(&host.name));
     }
-    if fetched && host.role == Role::Bootstrap {
-        let (doors, host) = (context.doors.clone(), host.clone());
-        delivery.then(move || doors.complete(&host));
+    if fetched {
+        let (context, host) = (context.clone(), host.clone());
+        delivery.then(move || {
+            if host.role == Role::Bootstrap {
+                context.doors.complete(&host);
+            }
+            context.boots.has_config(&host);
+        });
     }
     let mut response = Response::new(Body::from(document));
     response.headers_mut().insert(CONTENT_TYPE, IGNITION_JSON);
@@ -77,7 +88,7 @@ async fn ignition(
 }
 
 /// Ignition files hold secrets: only the machine itself, at the address it got by DHCP, may have its own.
-fn entitled<'a>(
+pub(crate) fn entitled<'a>(
     inventory: &'a Inventory,
     mac: &str,
     remote: Ipv4Addr,
@@ -110,7 +121,7 @@ async fn binary(
 }
 
 /// Exactly one plain component: the path was percent-decoded, so it may hold slashes and dots.
-fn is_file_name(name: &str) -> bool {
+pub(crate) fn is_file_name(name: &str) -> bool {
     let mut components = FsPath::new(name).components();
     matches!((components.next(), components.next()), (Some(Component::Normal(c)), None) if c == name)
 }
@@ -128,6 +139,7 @@ async fn log(
     let (method, path) = (request.method().to_string(), request.uri().path().to_string());
     let user_agent = header(request.headers(), USER_AGENT);
     let response = next.run(request).await;
+    context.stats.add("seedling_helper_http_requests_total", "status", response.status().as_u16());
     context.events.send(HelperEventKind::Http {
         method,
         path,

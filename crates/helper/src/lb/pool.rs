@@ -5,8 +5,9 @@ use super::relay::{Gate, leaving_since};
 use super::tls::Checks;
 use super::{Service, probe};
 use crate::Context;
+use crate::stats::Open;
 use seedling_types::helper::HelperEventKind;
-use seedling_types::{Role, ports, proxy_protocol};
+use seedling_types::{Host, Role, ports, proxy_protocol};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,20 +22,43 @@ const DIAL: Duration = Duration::from_millis(500);
 
 pub(super) struct Pool {
     service: Service,
-    pub(super) backends: Vec<Backend>,
-    health: watch::Sender<Vec<Health>>,
+    /// Replaced when machines come and go; whoever waits for a healthy one waits for a change of this.
+    members: watch::Sender<Vec<Member>>,
     turn: AtomicUsize,
     context: Context,
 }
 
+#[derive(Clone)]
+struct Member {
+    backend: Arc<Backend>,
+    health: Health,
+}
+
 pub(super) struct Backend {
-    pub(super) host: String,
-    pub(super) address: SocketAddr,
+    host: String,
+    address: SocketAddr,
     role: Role,
     /// A failed dial knows more than the last check: look again now.
     check_now: Notify,
     cut: watch::Sender<()>,
     leaving: watch::Sender<Option<Instant>>,
+}
+
+impl Backend {
+    fn of(host: &Host, port: u16) -> Self {
+        Self {
+            host: host.name.clone(),
+            address: SocketAddr::from((host.address, port)),
+            role: host.role,
+            check_now: Notify::new(),
+            cut: watch::Sender::new(()),
+            leaving: watch::Sender::new(None),
+        }
+    }
+
+    fn is(&self, host: &Host) -> bool {
+        self.host == host.name && self.role == host.role && self.address.ip() == host.address
+    }
 }
 
 pub(super) struct Connected {
@@ -46,39 +70,57 @@ pub(super) struct Connected {
 
 impl Pool {
     pub(super) fn new(service: Service, context: &Context) -> Self {
-        let config = context.config();
-        let control_plane = config.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
-        let backends: Vec<_> = control_plane
-            .map(|host| Backend {
-                host: host.name.clone(),
-                address: SocketAddr::from((host.address, service.port)),
-                role: host.role,
-                check_now: Notify::new(),
-                cut: watch::Sender::new(()),
-                leaving: watch::Sender::new(None),
-            })
-            .collect();
-        let health = watch::Sender::new(vec![Health::default(); backends.len()]);
-        Self { service, backends, health, turn: AtomicUsize::new(0), context: context.clone() }
+        Self {
+            service,
+            members: watch::Sender::new(Vec::new()),
+            turn: AtomicUsize::new(0),
+            context: context.clone(),
+        }
+    }
+
+    /// The backends by the config as it is now: those that stay keep their health and their connections. Returns those that are new.
+    pub(super) fn follow(&self) -> Vec<Arc<Backend>> {
+        let config = self.context.config();
+        let wanted = self.service.backends.of(&config.inventory);
+        let mut new = Vec::new();
+        self.members.send_modify(|members| {
+            let before = std::mem::take(members);
+            for host in wanted {
+                let known = before.iter().find(|member| member.backend.is(host)).cloned();
+                members.push(known.unwrap_or_else(|| {
+                    let backend = Arc::new(Backend::of(host, self.service.port));
+                    new.push(backend.clone());
+                    Member { backend, health: Health::default() }
+                }));
+            }
+        });
+        self.context.stats.backends(self.service.port, self.up());
+        new
+    }
+
+    fn up(&self) -> Vec<(String, bool)> {
+        let up = |member: &Member| (member.backend.host.clone(), member.health.usable == Usable::Up);
+        self.members.borrow().iter().map(up).collect()
     }
 
     /// A connection to a healthy backend; held until there is one, or until patience is over.
     pub(super) async fn connect(&self, client: SocketAddr) -> Option<Connected> {
         let deadline = Instant::now() + self.service.hold;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let mut health = self.health.subscribe();
+        let mut members = self.members.subscribe();
         loop {
             let patience_over = Instant::now() >= deadline;
-            let order = candidates(&health.borrow_and_update(), turn, patience_over);
-            for index in order {
-                if let Some(connected) = self.dial(&self.backends[index], client).await {
+            let now = members.borrow_and_update().clone();
+            let health: Vec<_> = now.iter().map(|member| member.health).collect();
+            for index in candidates(&health, turn, patience_over) {
+                if let Some(connected) = self.dial(&now[index].backend, client).await {
                     return Some(connected);
                 }
             }
             if patience_over {
                 return None;
             }
-            let _ = timeout_at(deadline, health.changed()).await;
+            let _ = timeout_at(deadline, members.changed()).await;
         }
     }
 
@@ -107,11 +149,15 @@ impl Pool {
         Ok(stream)
     }
 
-    /// `stayed`: when it was last asked and said nothing of leaving. Returns the pause until the next check.
-    fn record(&self, index: usize, seen: &Seen, stayed: Instant) -> Duration {
-        let before = self.health.borrow()[index];
+    /// `stayed`: when it was last asked and said nothing of leaving. Returns the pause until the next check; none for one that is no
+    /// backend any more.
+    fn record(&self, backend: &Arc<Backend>, seen: &Seen, stayed: Instant) -> Option<Duration> {
+        let of = |members: &[Member]| members.iter().position(|member| Arc::ptr_eq(&member.backend, backend));
+        let before = {
+            let members = self.members.borrow();
+            members[of(&members)?].health
+        };
         let step = before.after(seen);
-        let backend = &self.backends[index];
         if step.cut {
             backend.cut.send_replace(());
         }
@@ -119,25 +165,37 @@ impl Pool {
             let now = leaving_since(*since, seen, stayed, Instant::now());
             std::mem::replace(since, now) != now
         });
-        self.health.send_if_modified(|health| {
-            health[index] = step.health;
+        self.members.send_if_modified(|members| {
+            let Some(index) = of(members) else { return false };
+            members[index].health = step.health;
             before.usable != step.health.usable
         });
         let healthy = step.health.usable == Usable::Up;
         if healthy != (before.usable == Usable::Up) {
             let (port, host, reason) = (self.service.port, backend.host.clone(), seen.reason());
             tracing::info!(port, host, healthy, reason, "backend changed");
+            self.context.stats.backends(port, self.up());
             self.context.events.send(HelperEventKind::Backend { port, host, healthy, reason });
             if healthy && port == ports::API && backend.role == Role::Master {
                 self.context.doors.masters_serve();
             }
         }
-        step.health.pause()
+        Some(step.health.pause())
+    }
+
+    /// For as long as the value lives.
+    pub(super) fn count(&self, backend: &str) -> Open {
+        self.context.stats.connection(self.service.port, backend)
     }
 
     pub(super) fn log_connection(&self, remote: Ipv4Addr, backend: Option<&str>) {
         if backend.is_none() {
             tracing::warn!(port = self.service.port, %remote, "no healthy backend for a connection");
+            self.context.stats.add(
+                "seedling_helper_connections_without_backend_total",
+                "port",
+                self.service.port,
+            );
         }
         if self.service.log_connections {
             self.context.events.send(HelperEventKind::Connection {
@@ -150,9 +208,8 @@ impl Pool {
     }
 }
 
-/// Checks one backend for ever.
-pub(super) async fn watch(pool: Arc<Pool>, index: usize, tls: Checks) {
-    let backend = &pool.backends[index];
+/// Checks one backend for as long as it is one.
+pub(super) async fn watch(pool: Arc<Pool>, backend: Arc<Backend>, tls: Checks) {
     let mut prober = probe::Prober::new(backend.address, pool.service.health, tls);
     let mut stayed = Instant::now();
     loop {
@@ -161,7 +218,8 @@ pub(super) async fn watch(pool: Arc<Pool>, index: usize, tls: Checks) {
         if matches!(seen, Seen::Ready | Seen::NotReady(_)) {
             stayed = asked;
         }
-        let pause = pool.record(index, &seen, stayed);
+        let Some(pause) = pool.record(&backend, &seen, stayed) else { return };
+        let pause = pool.service.pause.unwrap_or(pause);
         let _ = timeout(pause, backend.check_now.notified()).await;
     }
 }

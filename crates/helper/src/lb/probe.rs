@@ -23,19 +23,20 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 pub(super) struct Prober {
     address: SocketAddr,
-    path: &'static str,
+    /// None: whoever accepts a connection is well.
+    path: Option<&'static str>,
     tls: Checks,
     kept: Option<SendRequest<Body>>,
 }
 
 impl Prober {
-    pub(super) fn new(address: SocketAddr, path: &'static str, tls: Checks) -> Self {
+    pub(super) fn new(address: SocketAddr, path: Option<&'static str>, tls: Checks) -> Self {
         Self { address, path, tls, kept: None }
     }
 
     pub(super) async fn check(&mut self) -> Seen {
-        if let Some(kept) = self.kept.take() {
-            match timeout(CHECK_TIMEOUT, self.ask(kept)).await {
+        if let (Some(kept), Some(path)) = (self.kept.take(), self.path) {
+            match timeout(CHECK_TIMEOUT, self.ask(kept, path)).await {
                 Ok(Ok(seen)) => return seen,
                 Err(_) => return Seen::Silent(format!("nothing for {CHECK_TIMEOUT:?}")),
                 // Closed by the other side: a new connection tells why.
@@ -48,7 +49,8 @@ impl Prober {
             Ok(Err(e)) => return Seen::Unreachable(e.to_string()),
             Err(_) => return Seen::Unreachable(format!("no connection for {CHECK_TIMEOUT:?}")),
         };
-        match timeout(CHECK_TIMEOUT, self.greet_and_ask(stream)).await {
+        let Some(path) = self.path else { return Seen::Ready };
+        match timeout(CHECK_TIMEOUT, self.greet_and_ask(stream, path)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(e)) if is_stranger(&*e) => Seen::Stranger(e.to_string()),
             Ok(Err(e)) => Seen::Silent(e.to_string()),
@@ -56,17 +58,17 @@ impl Prober {
         }
     }
 
-    async fn greet_and_ask(&mut self, stream: TcpStream) -> Result<Seen, Failure> {
+    async fn greet_and_ask(&mut self, stream: TcpStream, path: &'static str) -> Result<Seen, Failure> {
         let name = self.tls.name.clone().unwrap_or_else(|| ServerName::from(self.address.ip()));
         let stream = self.tls.connector.connect(name, stream).await?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         // Ends when the sender is dropped or the other side closes.
         tokio::spawn(connection);
-        self.ask(sender).await
+        self.ask(sender, path).await
     }
 
-    async fn ask(&mut self, mut sender: SendRequest<Body>) -> Result<Seen, Failure> {
-        let request = Request::get(self.path)
+    async fn ask(&mut self, mut sender: SendRequest<Body>, path: &'static str) -> Result<Seen, Failure> {
+        let request = Request::get(path)
             .header("host", self.address.to_string())
             .header("user-agent", "seedling-helper")
             .body(Body::empty())?;

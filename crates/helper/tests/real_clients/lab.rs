@@ -27,6 +27,8 @@ pub(crate) struct Lab {
     /// As `ulimit -n`; else as many as the tests have.
     pub descriptors: Option<u32>,
     inherited: Vec<OwnedFd>,
+    /// The namespace of the helper, if it is not that of the bridge.
+    elsewhere: Option<String>,
 }
 
 pub(crate) struct Output {
@@ -86,8 +88,24 @@ impl Lab {
             relays: Vec::new(),
             server_ca: None,
             forwards: Vec::new(),
+            router: None,
+            forwarders: Vec::new(),
+            ntp_servers: Vec::new(),
+            etcd_srv: false,
+            pool: None,
+            ingress: false,
+            without: Vec::new(),
+            boot: None,
         };
-        let lab = Self { prefix, folder, config, helper: None, descriptors: None, inherited: Vec::new() };
+        let lab = Self {
+            prefix,
+            folder,
+            config,
+            helper: None,
+            descriptors: None,
+            inherited: Vec::new(),
+            elsewhere: None,
+        };
         let bridge = lab.namespace("bridge");
         must(&format!(
             "ip netns add {bridge}; ip -n {bridge} link set lo up
@@ -160,7 +178,10 @@ impl Lab {
         Command::new(limited[0])
             .args(&limited[1..])
             .arg("nsenter")
-            .arg(format!("--net=/run/netns/{}", self.namespace("bridge")))
+            .arg(format!(
+                "--net=/run/netns/{}",
+                self.elsewhere.clone().unwrap_or_else(|| self.namespace("bridge"))
+            ))
             .arg(std::env::current_exe().unwrap())
             .args(["helper_process", "--exact", "--ignored", "--nocapture"])
             .env(CONFIG_VARIABLE, file)
@@ -168,6 +189,14 @@ impl Lab {
             .stderr(stderr)
             .spawn()
             .unwrap()
+    }
+
+    /// In a machine's namespace of another lab, at that machine's address.
+    pub(crate) fn serve_in(&mut self, namespace: &str, interface: &str, address: Ipv4Addr) {
+        self.config.interface = interface.into();
+        self.config.address = address;
+        self.elsewhere = Some(namespace.into());
+        self.start();
     }
 
     pub(crate) fn start(&mut self) {

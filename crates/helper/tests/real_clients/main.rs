@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod backend;
+mod export;
 mod hostile;
 mod lab;
 mod load_balancer;
+mod network_boot;
 mod preflight;
+mod qemu;
 mod reload;
+mod site;
 
 use lab::{HELPER, Lab};
 use seedling_types::HelperConfig;

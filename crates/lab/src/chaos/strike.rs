@@ -175,8 +175,10 @@ async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i3
 
 async fn find(machine: &Machine, victim: Victim, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
     let what = format!("{} to run on {}", victim.as_str(), machine.name);
+    machine.processes()?;
     found(&what, killed, to_kill, || {
-        let running = machine.processes().into_iter().filter(|(_, args)| is(victim, args));
+        let running =
+            machine.processes().unwrap_or_default().into_iter().filter(|(_, args)| is(victim, args));
         running.map(|(pid, _)| pid).collect()
     })
     .await

@@ -121,7 +121,7 @@ pub(super) async fn inject(lab: &Lab, fault: &Fault, held: &mut Held) -> Result<
         Act::Slow(node) => lab.machine(node)?.slow_disk(true)?,
         Act::Fill(node, disk) => lab.machine(node)?.fill_disk(*disk, true).await?,
         Act::Stop(node, program) => {
-            let running = lab.machine(node)?.processes().into_iter();
+            let running = lab.machine(node)?.processes()?.into_iter();
             let is_it = |args: &[String]| {
                 args.first().is_some_and(|a| Path::new(a).file_name().is_some_and(|n| n == *program))
             };

@@ -52,9 +52,12 @@ fn waiting(view: &Overview, now: i64) -> String {
 
 fn machines(view: &Overview, now: i64, lines: &mut Vec<String>) {
     let stages: String = STAGES.iter().map(|s| format!("{:>9}", s.to_uppercase())).collect();
-    lines.push(format!("{:<12} {:<9} {:<15} {:<6}{stages}  NOW", "MACHINE", "ROLE", "ADDRESS", "POWER"));
+    lines.push(format!(
+        "{:<12} {:<9} {:<10} {:<15} {:<6}{stages}  NOW",
+        "MACHINE", "ROLE", "KIND", "ADDRESS", "POWER"
+    ));
     for (node, progress) in view.status.nodes.iter().zip(&view.progress) {
-        let NodeStatus { name, role, address, inspection, .. } = node;
+        let NodeStatus { name, role, kind, address, inspection, .. } = node;
         let power = match inspection.power {
             Power::On => "on",
             Power::Off => "off",
@@ -63,7 +66,7 @@ fn machines(view: &Overview, now: i64, lines: &mut Vec<String>) {
         let marks: String = progress.marks.iter().map(|m| format!("{:>9}", mark(*m, view, now))).collect();
         let (role, address) = (role.as_str(), address.to_string());
         lines.push(format!(
-            "{name:<12} {role:<9} {address:<15} {power:<6}{marks}  {}",
+            "{name:<12} {role:<9} {kind:<10} {address:<15} {power:<6}{marks}  {}",
             at_work(node, progress, now)
         ));
     }

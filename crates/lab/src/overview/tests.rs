@@ -11,6 +11,7 @@ const START: i64 = 1_000_000;
 
 fn node(name: &str, role: Role, last: u8, power: Power) -> crate::NodeStatus {
     crate::NodeStatus {
+        kind: "container",
         name: name.into(),
         role,
         mac: format!("52:54:00:5e:ed:{last}"),

@@ -1,10 +1,14 @@
 //! What a bring-up was at, at a moment: bootkube's record, and the milestones of `lab up`.
 
 use crate::Lab;
+use seedling_machines::{Machine, Power};
 use seedling_steps::journal::{Line, lines};
 use seedling_steps::{Entry, Phase, record};
 use seedling_types::paths;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const FETCH_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// `bring-up.json`: what happened when. Rewritten at each milestone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,6 +74,30 @@ impl Lab {
     pub fn journal(&self, node: &str) -> Vec<Line> {
         let path = self.machine(node).map(|machine| machine.on_disk(paths::JOURNAL));
         path.ok().and_then(|path| std::fs::read(path).ok()).map_or_else(Vec::new, |bytes| lines(&bytes))
+    }
+
+    /// A QEMU machine's disk cannot be read: of those that are on, the journal is copied to where a container's lies. One that does not
+    /// answer keeps the copy it has.
+    pub async fn fetch_journals(&self, within: Duration) {
+        let fetch = async |machine: Machine| {
+            let copy = machine.on_disk(paths::JOURNAL);
+            let fresh = std::fs::metadata(&copy).and_then(|m| m.modified()).ok();
+            let fresh = fresh.and_then(|at| at.elapsed().ok()).is_some_and(|age| age < FETCH_AGAIN_AFTER);
+            let on = async || machine.inspect().await.is_ok_and(|seen| seen.power == Power::On);
+            if fresh || !self.has_its_config(&machine) || !on().await {
+                return;
+            }
+            let asked = tokio::time::timeout(within, machine.exec_output(&["cat", paths::JOURNAL]));
+            if let (Ok(Ok(text)), Some(above)) = (asked.await, copy.parent()) {
+                let written = std::fs::create_dir_all(above)
+                    .and_then(|()| seedling_steps::write_atomic(&copy, text + "\n", 0o644));
+                if let Err(error) = written {
+                    tracing::warn!(path = %copy.display(), %error, "cannot keep a machine's journal");
+                }
+            }
+        };
+        let machines = self.machines().into_iter().filter(|machine| matches!(machine, Machine::Qemu(_)));
+        futures::future::join_all(machines.map(fetch)).await;
     }
 
     /// bootkube's record, from the bootstrap machine's journal; empty before it starts.
