@@ -91,7 +91,7 @@ fn files(config: &HelperConfig) -> Vec<Needed> {
         }
         let loaders =
             "apt install ipxe (pxelinux and syslinux-common for pxelinux.0), then make the boot image again";
-        for name in [boot.bios_loader.as_str(), "ipxe.efi"] {
+        for name in [boot.bios_loader.as_str(), boot::efi_loader(boot)] {
             need(boot.image_dir.join(name), format!("boot loader {name}"), loaders);
         }
     }
