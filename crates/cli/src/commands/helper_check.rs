@@ -59,6 +59,9 @@ pub(crate) async fn run(args: CheckArgs) -> Result<ExitCode> {
     };
     let mut findings = helper::judge(&facts);
     findings.extend(preflight::judge(&others));
+    // Together what is about the same.
+    let subjects: Vec<_> = findings.iter().map(|finding| finding.check.subject).collect();
+    findings.sort_by_key(|finding| subjects.iter().position(|subject| *subject == finding.check.subject));
     let report = Report::new(findings, &choice);
     args.output.print(&serde_json::to_value(&report)?, || print!("{}", report.table()));
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
