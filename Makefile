@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test test-all check unit components browser e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
+.PHONY: fresh lab test test-all check unit components browser network-boot export-check e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -59,6 +59,12 @@ components: release ## tests against a real API server, etcd and disk, without a
 
 browser: setup ## the live page in headless Chromium, which is installed if it is missing
 	@scripts/browser.sh
+
+network-boot: setup ## firmware in QEMU boots from the helper: iPXE, PXELINUX, UEFI by PXE and HTTP
+	@scripts/network-boot.sh
+
+export-check: setup ## what `helper export` writes, read by HAProxy, dnsmasq, BIND, dhcpd, Kea and nginx
+	@scripts/export-check.sh
 
 e2e: release ## real bring-ups, asserted by asking the real components; E2E="pulled seeded" for some parts
 	$(CARGO) test $(FLAGS) --test e2e -- $(E2E)

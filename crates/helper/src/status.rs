@@ -166,7 +166,9 @@ fn heard(host: &Host, what: &Kind) -> Option<Heard> {
         Kind::Http { remote, path, status, .. } if own(remote) => match (path.as_str(), status) {
             (path, 200..=299) if path == format!("/boot/{KERNEL}") => Heard::Link("kernel"),
             (path, 200..=299) if path == format!("/boot/{INITRAMFS}") => Heard::Link("initramfs"),
-            ("/boot/ipxe.efi", 200..=299) => Heard::Link("boot loader"),
+            (path, 200..=299) if path.starts_with("/boot/") && path.ends_with(".efi") => {
+                Heard::Link("boot loader")
+            }
             (path, 200..=299) if path.starts_with("/ign/") => Heard::Link("config"),
             (path, 200..=299) if path.starts_with("/bin/") => Heard::Link("software"),
             (path, 400..) => Heard::Refused(format!("{path} was answered {status}")),

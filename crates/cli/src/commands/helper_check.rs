@@ -59,6 +59,9 @@ pub(crate) async fn run(args: CheckArgs) -> Result<ExitCode> {
     };
     let mut findings = helper::judge(&facts);
     findings.extend(preflight::judge(&others));
+    // Together what is about the same.
+    let subjects: Vec<_> = findings.iter().map(|finding| finding.check.subject).collect();
+    findings.sort_by_key(|finding| subjects.iter().position(|subject| *subject == finding.check.subject));
     let report = Report::new(findings, &choice);
     args.output.print(&serde_json::to_value(&report)?, || print!("{}", report.table()));
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
@@ -91,7 +94,7 @@ fn files(config: &HelperConfig) -> Vec<Needed> {
         }
         let loaders =
             "apt install ipxe (pxelinux and syslinux-common for pxelinux.0), then make the boot image again";
-        for name in [boot.bios_loader.as_str(), "ipxe.efi"] {
+        for name in [boot.bios_loader.as_str(), boot::efi_loader(boot)] {
             need(boot.image_dir.join(name), format!("boot loader {name}"), loaders);
         }
     }

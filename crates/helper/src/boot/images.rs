@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 const LOADERS: &[(&str, &str, &str)] = &[
     ("undionly.kpxe", "/usr/lib/ipxe/undionly.kpxe", "ipxe"),
     ("ipxe.efi", "/usr/lib/ipxe/ipxe.efi", "ipxe"),
+    ("snponly.efi", "/usr/lib/ipxe/snponly.efi", "ipxe"),
     ("pxelinux.0", "/usr/lib/PXELINUX/pxelinux.0", "pxelinux"),
     ("ldlinux.c32", "/usr/lib/syslinux/modules/bios/ldlinux.c32", "syslinux-common"),
 ];

@@ -17,6 +17,9 @@ use seedling_types::{HelperConfig, Host};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+const SNP_LOADER: &str = "snponly.efi";
+const EFI_LOADER: &str = "ipxe.efi";
+
 #[derive(Clone)]
 pub struct Boots {
     live: Live,
@@ -46,6 +49,12 @@ pub fn image_file(boot: &BootConfig, name: &str) -> Option<PathBuf> {
     let path = boot.image_dir.join(name);
     (is_file_name(name) && std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()))
         .then_some(path)
+}
+
+/// What UEFI fetches: the loader that only uses the firmware's own driver for the network, if the image has it. The other one replaces
+/// drivers, and some firmware hangs when it ends.
+pub fn efi_loader(boot: &BootConfig) -> &'static str {
+    if image_file(boot, SNP_LOADER).is_some() { SNP_LOADER } else { EFI_LOADER }
 }
 
 /// The name that the image's root file system has.

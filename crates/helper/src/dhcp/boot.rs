@@ -1,11 +1,11 @@
-//! What a machine that boots over the network is told besides its address: which file to fetch, and from where. Pure.
+//! What a machine that boots over the network is told besides its address: which file to fetch, and from where. Pure, but for a
+//! look at which loader the image has.
 
+use crate::boot::efi_loader;
 use dhcproto::v4::{DhcpOption, Message, OptionCode, UnknownOption};
 use seedling_types::helper::BootConfig;
 use seedling_types::{HelperConfig, Host, ports};
 
-/// What UEFI fetches.
-pub const EFI_LOADER: &str = "ipxe.efi";
 const HTTP_CLIENT: &[u8] = b"HTTPClient";
 const PXE_CLIENT: &[u8] = b"PXEClient";
 /// iPXE's own options, and in them: do not wait for another server that knows the boot file.
@@ -61,8 +61,8 @@ pub fn file(config: &HelperConfig, boot: &BootConfig, host: &Host, client: Clien
     let base = format!("http://{}:{}/boot", config.address, ports::HELPER_HTTP);
     match client {
         Client::Bios => Some(boot.bios_loader.clone()),
-        Client::Efi => Some(EFI_LOADER.into()),
-        Client::EfiHttp => Some(format!("{base}/{EFI_LOADER}")),
+        Client::Efi => Some(efi_loader(boot).into()),
+        Client::EfiHttp => Some(format!("{base}/{}", efi_loader(boot))),
         Client::Ipxe => Some(format!("{base}/ipxe/{}", host.mac)),
         Client::Other(_) => None,
     }

@@ -115,7 +115,7 @@ fn strangers_get_an_address_of_the_pool_and_nothing_to_boot() {
         (reply.map(|r| (r.opts().msg_type().unwrap(), r.yiaddr().octets()[3])), decision.leases)
     };
     let (first, last) = (Ipv4Addr::new(192, 168, 100, 70), Ipv4Addr::new(192, 168, 100, 71));
-    assert_eq!(ask(Discover, STRANGER, &[firmware.clone()], 0), (Some((Offer, 70)), false));
+    assert_eq!(ask(Discover, STRANGER, std::slice::from_ref(&firmware), 0), (Some((Offer, 70)), false));
     assert_eq!(ask(Request, STRANGER, &[asking(OTHER)], 1), (Some((Nak, 0)), false));
     assert_eq!(ask(Request, STRANGER, &[asking(first), firmware], 1), (Some((Ack, 70)), true));
     assert_eq!(ask(Request, STRANGER, &[asking(first)], 2), (Some((Ack, 70)), false), "nothing to write");

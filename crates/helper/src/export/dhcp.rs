@@ -1,7 +1,7 @@
 //! dnsmasq (names, addresses, TFTP) and ISC's dhcpd.
 
 use super::{Program, boots, head, lease_seconds, script_url};
-use crate::dhcp::boot::EFI_LOADER;
+use crate::boot::efi_loader;
 use seedling_types::{HelperConfig, ports};
 use std::fmt::Write;
 
@@ -59,11 +59,11 @@ pub(super) fn dnsmasq(config: &HelperConfig) -> String {
         }
         lines.push("dhcp-option-force=tag:http,60,HTTPClient".into());
         for boot in boots(config) {
-            let name = &boot.host.name;
+            let (name, efi) = (&boot.host.name, efi_loader(boot.boot));
             let base = format!("http://{}:{}/boot", config.address, ports::HELPER_HTTP);
             lines.push(format!("dhcp-boot=tag:{name},tag:!ipxe,tag:bios,{}", boot.boot.bios_loader));
-            lines.push(format!("dhcp-boot=tag:{name},tag:!ipxe,tag:efi,{EFI_LOADER}"));
-            lines.push(format!("dhcp-boot=tag:{name},tag:!ipxe,tag:http,{base}/{EFI_LOADER}"));
+            lines.push(format!("dhcp-boot=tag:{name},tag:!ipxe,tag:efi,{efi}"));
+            lines.push(format!("dhcp-boot=tag:{name},tag:!ipxe,tag:http,{base}/{efi}"));
             lines.push(format!("dhcp-boot=tag:{name},tag:ipxe,{}", script_url(config, boot.host)));
         }
     }
@@ -97,12 +97,13 @@ pub(super) fn dhcpd(config: &HelperConfig) -> String {
         );
         if let Some(boot) = boots(config).find(|boot| boot.host.name == host.name) {
             let base = format!("http://{}:{}/boot", config.address, ports::HELPER_HTTP);
+            let efi = efi_loader(boot.boot);
             let _ = write!(
                 text,
                 "    next-server {};\n    if exists user-class and option user-class = \"iPXE\" {{\n        filename \"{}\";\n    \
-                 }} elsif exists arch and (option arch = 00:07 or option arch = 00:09) {{\n        filename \"{EFI_LOADER}\";\n    \
+                 }} elsif exists arch and (option arch = 00:07 or option arch = 00:09) {{\n        filename \"{efi}\";\n    \
                  }} elsif exists arch and option arch = 00:10 {{\n        option vendor-class-identifier \"HTTPClient\";\n        \
-                 filename \"{base}/{EFI_LOADER}\";\n    }} else {{\n        filename \"{}\";\n    }}\n",
+                 filename \"{base}/{efi}\";\n    }} else {{\n        filename \"{}\";\n    }}\n",
                 config.address,
                 script_url(config, host),
                 boot.boot.bios_loader

@@ -1,7 +1,7 @@
 //! Kea's DHCP server.
 
 use super::{Program, boots, head, lease_seconds, script_url};
-use crate::dhcp::boot::EFI_LOADER;
+use crate::boot::efi_loader;
 use seedling_types::{HelperConfig, ports};
 use serde_json::{Value, json};
 
@@ -55,14 +55,15 @@ fn classes(config: &HelperConfig) -> Vec<Value> {
         let host = boot.host;
         let is_it = format!("hexstring(pkt4.mac, ':') == '{}'", host.mac);
         let loader = "not (option[77].hex == 'iPXE')";
-        let efi = format!("http://{}:{}/boot/{EFI_LOADER}", config.address, ports::HELPER_HTTP);
+        let name = efi_loader(boot.boot);
+        let efi = format!("http://{}:{}/boot/{name}", config.address, ports::HELPER_HTTP);
         let rows = [
             ("ipxe", "option[77].hex == 'iPXE'".to_string(), script_url(config, host)),
             ("bios", format!("{loader} and option[93].hex == 0x0000"), boot.boot.bios_loader.clone()),
             (
                 "efi",
                 format!("{loader} and (option[93].hex == 0x0007 or option[93].hex == 0x0009)"),
-                EFI_LOADER.into(),
+                name.into(),
             ),
             ("http", format!("{loader} and option[93].hex == 0x0010"), efi),
         ];

@@ -238,7 +238,7 @@ impl Pieces {
             Content::Text(text) => return range(0).and_then(|range| text.get(range)).ok_or_else(short),
             Content::File(file, size) => (file.clone(), *size),
         };
-        if !range(self.at).is_some_and(|range| range.end <= self.piece.len()) {
+        if range(self.at).is_none_or(|range| range.end > self.piece.len()) {
             let length = usize::try_from(PIECE.min(size - wanted.start)).map_err(|_| short())?;
             let from = wanted.start;
             let read = move || {

@@ -197,11 +197,14 @@ fn undionly_and_pxelinux_are_fetched_by_tftp() {
     }
 }
 
-fn uefi<'a>(lab: &Lab, more: &[&'a str]) -> Vec<String> {
+fn uefi(lab: &Lab, more: &[&str]) -> Vec<String> {
     let variables = lab.path("variables.fd");
     fs::copy("/usr/share/OVMF/OVMF_VARS_4M.fd", &variables).unwrap();
     let device = format!("virtio-net-pci,netdev=n,mac={MAC},romfile=,bootindex=1");
-    let mut all = vec![
+    let mut all: Vec<String> = vec![
+        // It would wait for a long time.
+        "-fw_cfg".into(),
+        "name=opt/org.tianocore/IPv6PXESupport,string=n".into(),
         "-machine".into(),
         "q35".into(),
         "-drive".into(),
@@ -218,7 +221,7 @@ fn uefi<'a>(lab: &Lab, more: &[&'a str]) -> Vec<String> {
 #[test]
 #[ignore = "needs QEMU, OVMF and a kernel: scripts/network-boot.sh"]
 fn uefi_boots_by_pxe_and_then_from_its_disk() {
-    let files = image("ipxe.efi");
+    let files = image("snponly.efi");
     let mut lab = lab_with(&files);
     only_qemu(&lab);
     lab.start();
@@ -227,18 +230,18 @@ fn uefi_boots_by_pxe_and_then_from_its_disk() {
     let mut qemu = Qemu::start(&lab, 0, &arguments);
     qemu.says(&lab, "INIT: ");
     qemu.says(&lab, ARGUMENTS);
-    lab.event(|e| matches!(e, Tftp { file, status, .. } if file == "ipxe.efi" && status == "ok"));
+    lab.event(|e| matches!(e, Tftp { file, status, .. } if file == "snponly.efi" && status == "ok"));
     lab.event(|e| matches!(e, Http { path, status: 200, .. } if path.starts_with("/boot/ipxe/")));
     drop(qemu);
 
-    // The kernel is also an EFI program.
+    // The kernel is also an EFI program. Without a console it says nothing; the firmware says that it starts what is on the disk.
     installed(&lab);
     lab.write("esp/EFI/BOOT/BOOTX64.EFI", &files[0].1);
     let disk = format!("file=fat:rw:{},format=raw,if=none,id=d", lab.path("esp").display());
     let arguments = uefi(&lab, &["-drive", &disk, "-device", "virtio-blk-pci,drive=d,bootindex=2"]);
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let mut qemu = Qemu::start(&lab, 1, &arguments);
-    qemu.says(&lab, "EFI stub: ");
+    qemu.says(&lab, "\"UEFI Misc Device\" from PciRoot");
     lab.event(|e| matches!(e, Boot { state: BootStep::Disk, .. }));
 }
 
@@ -249,15 +252,7 @@ fn uefi_boots_by_http() {
     only_qemu(&lab);
     lab.start();
     // No PXE, so that HTTP is what remains.
-    let arguments = uefi(
-        &lab,
-        &[
-            "-fw_cfg",
-            "name=opt/org.tianocore/IPv4PXESupport,string=n",
-            "-fw_cfg",
-            "name=opt/org.tianocore/IPv6PXESupport,string=n",
-        ],
-    );
+    let arguments = uefi(&lab, &["-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"]);
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let mut qemu = Qemu::start(&lab, 0, &arguments);
     qemu.says(&lab, "INIT: ");
