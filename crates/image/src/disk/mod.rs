@@ -46,7 +46,7 @@ pub(crate) async fn raw(image: &Path, contents: &Contents, out: &Path, progress:
     for part in partitions(disk) {
         match part.name {
             "bios" => write_at(&making, &read(&loaders.join(grub::CORE))?, part.offset())?,
-            "esp" => esp(&making, &part, &loaders.join(grub::EFI), &seed).await?,
+            "esp" => esp(&making, &part, &loaders.join(grub::EFI), &work, &seed).await?,
             "boot" => {
                 let folder = work.join("boot");
                 boot_files(image, contents, &uuid(&seed, "root"), &folder)?;
@@ -102,19 +102,20 @@ async fn partition(image: &Path, script: &str) -> Result<()> {
     }
 }
 
-async fn esp(image: &Path, part: &Partition, loader: &Path, seed: &str) -> Result<()> {
+/// In a file of its own first: not every mkfs.vfat does it right at an offset.
+async fn esp(image: &Path, part: &Partition, loader: &Path, work: &Path, seed: &str) -> Result<()> {
+    let alone = work.join("esp.img");
+    at(&alone, File::create(&alone).and_then(|file| file.set_len(part.kib() * 1024)))?;
     let id = uuid(seed, "esp")[..8].to_string();
     let mut command = Command::new("mkfs.vfat");
-    command.args(["-F", "32", "-n", "ESP", "--invariant", "-i", &id, "--offset", &part.start.to_string()]);
-    command.arg(image).arg(part.kib().to_string());
+    command.args(["-F", "32", "-n", "ESP", "--invariant", "-i", &id]).arg(&alone);
     finish(command).await?;
-    let at = format!("{}@@{}", image.display(), part.offset());
+    let name = alone.display().to_string();
     for folder in ["::/EFI", "::/EFI/BOOT"] {
-        finish(timed("mmd", &["-i", &at, folder])).await?;
+        finish(timed("mmd", &["-i", &name, folder])).await?;
     }
-    finish(timed("mcopy", &["-i", &at, &loader.display().to_string(), "::/EFI/BOOT/BOOTX64.EFI"]))
-        .await
-        .map(drop)
+    finish(timed("mcopy", &["-i", &name, &loader.display().to_string(), "::/EFI/BOOT/BOOTX64.EFI"])).await?;
+    write_at(image, &read(&alone)?, part.offset())
 }
 
 /// Of mtools, with our time for all it writes.
@@ -157,9 +158,15 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     at(path, fs::read(path))
 }
 
+/// Leaves out what is zero: the image stays sparse.
 fn write_at(image: &Path, bytes: &[u8], offset: u64) -> Result<()> {
+    const BLOCK: usize = 64 << 10;
     let file = at(image, OpenOptions::new().write(true).open(image))?;
-    at(image, file.write_all_at(bytes, offset))
+    let blocks = bytes.chunks(BLOCK).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0));
+    for (number, block) in blocks {
+        at(image, file.write_all_at(block, offset + (number * BLOCK) as u64))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Counts boots, and says so on the console: what is waited for.
-const UNIT: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c 'echo boot >> /var/lib/boots; \
+/// Counts boots, and says so on the console when one can log in: what is waited for.
+const UNIT: &str = "[Unit]\nAfter=ssh.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c 'echo boot >> /var/lib/boots; \
     echo \"<5>boots: $(wc -l < /var/lib/boots)\" > /dev/kmsg'\n[Install]\nWantedBy=multi-user.target\n";
 
 fn cache() -> PathBuf {
@@ -139,6 +139,15 @@ fn disk_images_and_isos_boot() -> Result<()> {
     let make = |format| {
         runtime.block_on(build(&cache(), format, &contents, Some(dir.path()), &|text| println!("{text}")))
     };
+    let iso = make(Format::Iso)?;
+    for (name, firmware) in [("iso-bios", Firmware::Bios), ("iso-uefi", Firmware::Uefi)] {
+        let cd = ["-cdrom".to_string(), iso.display().to_string()];
+        let mut machine = Machine::switch_on(&place, name, firmware, &cd)?;
+        machine.says("boots: 1")?;
+        as_told(&machine, 1)?;
+        machine.cut_off()?;
+    }
+
     let qcow2 = make(Format::Qcow2)?;
     let grown = std::process::Command::new("qemu-img").arg("resize").arg(&qcow2).arg("10G").output()?;
     ensure!(grown.status.success(), "{}", String::from_utf8_lossy(&grown.stderr));
@@ -149,15 +158,5 @@ fn disk_images_and_isos_boot() -> Result<()> {
     let size = machine.ssh("df -k --output=size /var/lib/kubelet | tail -n 1")?;
     let size: u64 = size.trim().parse().context(size)?;
     ensure!(size > 8 << 20, "{size} KiB of a disk of 10 GiB");
-    machine.cut_off()?;
-
-    let iso = make(Format::Iso)?;
-    for (name, firmware) in [("iso-bios", Firmware::Bios), ("iso-uefi", Firmware::Uefi)] {
-        let cd = ["-cdrom".to_string(), iso.display().to_string()];
-        let mut machine = Machine::switch_on(&place, name, firmware, &cd)?;
-        machine.says("boots: 1")?;
-        as_told(&machine, 1)?;
-        machine.cut_off()?;
-    }
-    Ok(())
+    machine.cut_off()
 }
