@@ -81,7 +81,9 @@ pub enum LabError {
     Unreadable { path: PathBuf, message: String },
     #[error("cannot listen on 127.0.0.1:{port} for the API: {source}")]
     Port { port: u16, source: std::io::Error },
-    #[error("this machine was not booted by systemd, which would start the lab; `seedling lab start` does it by hand")]
+    #[error(
+        "this machine was not booted by systemd, which would start the lab; `seedling lab start` does it by hand"
+    )]
     NoSystemd,
     #[error("{0}")]
     Strike(String),
