@@ -162,7 +162,7 @@ fn sample(lab: &Lab, minute: f64) -> Result<Sample> {
     let opened = Labs::from_env().open(&lab.name)?;
     for machine in opened.machines() {
         let mut of_node: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for (pid, arguments) in machine.processes() {
+        for (pid, arguments) in machine.processes()? {
             let sums = of_node.entry(program(&arguments)).or_default();
             sums.0 += anonymous(pid);
             sums.1 += std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, |dir| dir.count() as u64);
