@@ -120,10 +120,10 @@ fn before_anything() {
 lab t: never started; helper ready; the API does not answer on 127.0.0.1:40000 (connection refused)
 nothing is awaited: `seedling lab up` has not begun
 
-MACHINE      ROLE      ADDRESS         POWER      DHCP   CONFIG  KUBELET     ETCD      API  NOW
-bootstrap    bootstrap 192.168.100.10  off           ·        ·        ·        ·        ·  never booted
-master-0     master    192.168.100.11  off           ·        ·        ·        ·        ·  never booted
-worker-0     worker    192.168.100.21  off           ·        ·        ·                    never booted
+MACHINE      ROLE      KIND       ADDRESS         POWER      DHCP   CONFIG  KUBELET     ETCD      API  NOW
+bootstrap    bootstrap container  192.168.100.10  off           ·        ·        ·        ·        ·  never booted
+master-0     master    container  192.168.100.11  off           ·        ·        ·        ·        ·  never booted
+worker-0     worker    container  192.168.100.21  off           ·        ·        ·                    never booted
 
 etcd: nobody has founded it yet
 
@@ -144,10 +144,10 @@ fn during_a_bring_up() {
 lab t: started 30 s ago; helper ready; the API answers on 127.0.0.1:40000
 waiting for all masters to join, since 24 s
 
-MACHINE      ROLE      ADDRESS         POWER      DHCP   CONFIG  KUBELET     ETCD      API  NOW
-bootstrap    bootstrap 192.168.100.10  on        0.5 s    2.0 s    3.5 s    4.0 s        ·  booted; bootkube: 2 stages done, at cb-bootstrap for 26 s
-master-0     master    192.168.100.11  on        0.6 s    5.0 s    8.0 s   20.0 s   25.0 s  booted
-worker-0     worker    192.168.100.21  on            ·        ·        ·                    booted
+MACHINE      ROLE      KIND       ADDRESS         POWER      DHCP   CONFIG  KUBELET     ETCD      API  NOW
+bootstrap    bootstrap container  192.168.100.10  on        0.5 s    2.0 s    3.5 s    4.0 s        ·  booted; bootkube: 2 stages done, at cb-bootstrap for 26 s
+master-0     master    container  192.168.100.11  on        0.6 s    5.0 s    8.0 s   20.0 s   25.0 s  booted
+worker-0     worker    container  192.168.100.21  on            ·        ·        ·                    booted
 
 etcd: 2 members, 2 vote
      4.0 s  1 member, 1 votes      bootstrap founded it
