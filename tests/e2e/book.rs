@@ -52,7 +52,10 @@ fn tried(script: &book::Script, lab: &Lab, tools: &Path) -> Result<()> {
         std::iter::once(tools.to_path_buf())
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
     )?;
-    let text_of = script.text.replace("--name default", &format!("--name {}", lab.name));
+    let text_of = script
+        .text
+        .replace("--name default", &format!("--name {}", lab.name))
+        .replace("/var/lib/seedling/labs/default", &lab.dir().display().to_string());
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &text_of]).current_dir(folder.path());
     let done = output(shell.env("PATH", path).env("SEEDLING_LAB", &lab.name))?;

@@ -16,6 +16,10 @@ const NOT_RUN: &[(&str, &[&str])] = &[
             "seedling lab down",
             "seedling lab power",
             "seedling lab reinstall",
+            "seedling lab reset",
+            "seedling lab stop",
+            "seedling lab start",
+            "seedling lab autostart",
             "seedling certs renew",
             "seedling lab remove",
         ],
@@ -32,9 +36,18 @@ const NOT_RUN: &[(&str, &[&str])] = &[
     ("needs machines elsewhere", &["seedling gather bootstrap --bootstrap", "seedling verify --kubeconfig"]),
     (
         "needs machines elsewhere",
-        &["seedling node", "seedling wait-for", "seedling preflight --dir", "seedling helper"],
+        &[
+            "seedling node",
+            "seedling wait-for",
+            "seedling preflight --dir",
+            "seedling helper",
+            "seedling create ignition-configs --dir",
+        ],
     ),
-    ("needs another lab, or a worker", &["SEEDLING_LAB=", "seedling kubectl --lab", "seedling lab add"]),
+    (
+        "needs another lab, or a worker",
+        &["SEEDLING_LAB=", "seedling kubectl --lab", "seedling lab add", "seedling lab ssh worker-"],
+    ),
     ("changes who may run pods", &["seedling kubectl patch scheduler"]),
     (
         "needs a file of the reader's",
