@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test test-all check unit components browser network-boot export-check e2e fuzz bench conformance prober chaos soak docs release dist dist-check setup clean
+.PHONY: fresh lab test test-all check unit components browser network-boot export-check e2e fuzz bench helper-bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -75,6 +75,11 @@ fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)
 bench: release ## Seedling and kubeadm on the same machines: bring-ups and cost at rest (BENCH="--report docs/reports": as committed)
 	$(CARGO) build $(FLAGS) --bin bench
 	$(TARGET)/bench $(BENCH)
+
+helper-bench: build ## the helper beside dnsmasq, BIND, Kea, tftpd-hpa, nginx and HAProxy (HELPER_BENCH="--report docs/reports": as committed)
+	@scripts/need.sh dnsmasq=dnsmasq-base named=bind9 dnsperf=dnsperf kea-dhcp4=kea-dhcp4-server perfdhcp=kea-admin in.tftpd=tftpd-hpa nginx=nginx-light haproxy=haproxy
+	$(CARGO) build $(FLAGS) --bin helper-bench
+	$(TARGET)/helper-bench $(HELPER_BENCH)
 
 conformance: release ## the real Kubernetes conformance suite on a lab (CONFORMANCE="--tenth today" for a share)
 	$(CARGO) build $(FLAGS) --bin conformance

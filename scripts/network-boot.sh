@@ -3,22 +3,9 @@
 # helper's tests with them. Everything happens in network namespaces of the tests.
 set -euo pipefail
 
-packages=()
-need() { [ -e "$1" ] || command -v "$1" >/dev/null || packages+=("$2"); }
-need qemu-system-x86_64 qemu-system-x86
-need /usr/lib/ipxe/undionly.kpxe ipxe
-need /usr/lib/ipxe/qemu/pxe-virtio.rom ipxe-qemu
-need /usr/share/OVMF/OVMF_CODE_4M.fd ovmf
-need /usr/lib/PXELINUX/pxelinux.0 pxelinux
-need /usr/lib/syslinux/modules/bios/ldlinux.c32 syslinux-common
-need tftp tftp-hpa
-need atftp atftp
-if [ ${#packages[@]} -gt 0 ]; then
-  echo "Debian packages: ${packages[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
-fi
+scripts/need.sh qemu-system-x86_64=qemu-system-x86 /usr/lib/ipxe/undionly.kpxe=ipxe /usr/lib/ipxe/qemu/pxe-virtio.rom=ipxe-qemu \
+  /usr/share/OVMF/OVMF_CODE_4M.fd=ovmf /usr/lib/PXELINUX/pxelinux.0=pxelinux /usr/lib/syslinux/modules/bios/ldlinux.c32=syslinux-common \
+  tftp=tftp-hpa atftp=atftp
 
 if [ -z "${SEEDLING_TEST_KERNEL:-}" ]; then
   cache=${SEEDLING_CACHE:-/var/cache/seedling}/test-kernel

@@ -11,6 +11,7 @@ mod journal;
 mod machine;
 mod masters;
 mod nodes;
+mod others;
 mod qemu;
 mod quorum;
 mod recover;
@@ -54,8 +55,8 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 9] =
-    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu"];
+const PARTS: [&str; 10] =
+    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu", "others"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -101,6 +102,9 @@ fn main() -> ExitCode {
         // An emulated machine takes its time: by name only.
         if named("qemu") {
             qemu::checks(&mut suite);
+        }
+        if named("others") {
+            others::checks(&mut suite);
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [

@@ -2,16 +2,16 @@
 
 use crate::bundle::Bundle;
 use kube::Client;
+use seedling_steps::run_script;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 /// For a root shell on the machine, by any way; with `ROOT` set, for one beside the machine's disk.
 const SCRIPT: &str = include_str!("collect/collect.sh");
-const MACHINE_WITHIN: Duration = Duration::from_secs(60);
+/// The script says what it is at; a machine in emulation takes minutes for all of it.
+const MACHINE_SILENT: Duration = Duration::from_secs(60);
 const API_WITHIN: Duration = Duration::from_secs(5);
 const RESOURCE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -35,26 +35,12 @@ pub fn placed(files: Bundle, bootstrap: bool, dir: &str) -> Bundle {
 }
 
 /// `shell` runs `sh -s` as root on the machine.
-pub async fn machine(mut shell: Command) -> Result<Bundle, String> {
-    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let asked = async {
-        let mut child = shell.spawn().map_err(|e| e.to_string())?;
-        let mut stdin = child.stdin.take().ok_or("it has no standard input")?;
-        // One that does not read it has said why.
-        let write = async move { stdin.write_all(SCRIPT.as_bytes()).await };
-        let (_, output) = tokio::join!(write, child.wait_with_output());
-        let output = output.map_err(|e| e.to_string())?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        if output.stdout.is_empty() {
-            let last = complaint.lines().last().unwrap_or("it said nothing");
-            return Err(format!("{last} ({})", output.status));
-        }
-        Bundle::read_tar(output.stdout.as_slice(), false).map_err(|e| e.to_string())
-    };
-    match tokio::time::timeout(MACHINE_WITHIN, asked).await {
-        Ok(answer) => answer,
-        Err(_) => Err(format!("no answer within {} s", MACHINE_WITHIN.as_secs())),
+pub async fn machine(shell: Command) -> Result<Bundle, String> {
+    let printed = run_script(shell, SCRIPT, MACHINE_SILENT).await?;
+    if printed.stdout.is_empty() {
+        return Err(printed.last_complaint().unwrap_or("it said nothing").into());
     }
+    Bundle::read_tar(printed.stdout.as_slice(), false).map_err(|e| e.to_string())
 }
 
 /// By the system's ssh, as upstream does: user core, host keys not asked for, never a question.

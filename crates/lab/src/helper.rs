@@ -124,7 +124,7 @@ fn write_config(lab: &Lab) -> Result<String> {
         etcd_srv: false,
         pool: None,
         ingress: false,
-        without: Vec::new(),
+        without: spec.without.clone(),
         boot: boot(lab),
     };
     let path = lab.helper_config();

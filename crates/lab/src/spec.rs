@@ -4,6 +4,7 @@ use crate::kinds::Kinds;
 use crate::{LabError, MachineKind};
 use ipnet::Ipv4Net;
 use seedling_machines::{Disk, Hardware};
+use seedling_types::helper::HelperServer;
 use seedling_types::{ClusterDomain, Host, Inventory, Role};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -49,6 +50,9 @@ pub struct LabSpec {
     /// Machines that are no containers.
     #[serde(default, skip_serializing_if = "Kinds::is_empty")]
     pub kinds: Kinds,
+    /// Servers that others run in the lab's network, in the helper's place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<HelperServer>,
 }
 
 impl LabSpec {
@@ -75,6 +79,7 @@ impl LabSpec {
             log_disk_mib: None,
             bad_etcd_disk: false,
             kinds: Kinds::new(),
+            without: Vec::new(),
         })
     }
 

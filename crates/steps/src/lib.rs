@@ -8,6 +8,7 @@ mod atomic;
 mod condition;
 pub mod journal;
 mod record;
+mod script;
 mod stage;
 
 pub use aside::move_aside;
@@ -17,6 +18,7 @@ pub use condition::{
 };
 pub use journal::Journal;
 pub use record::{Entry, Phase, Recorder, Result as StageResult, record, stage_seconds};
+pub use script::{Printed, run_script};
 pub use seedling_types::paths::matches_pattern;
 pub use stage::Stage;
 

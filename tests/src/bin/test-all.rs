@@ -32,7 +32,7 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 16] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
@@ -42,6 +42,8 @@ const PARTS: [Part; 14] = [
     part("workers", "make e2e E2E=workers", Some("make e2e E2E=workers")),
     part("qemu", "make e2e E2E=qemu", Some("make e2e E2E=qemu")),
     part("step", "make e2e E2E=step", None),
+    part("others", "make e2e E2E=others", None),
+    part("helper-bench", "make helper-bench", None),
     part("prober", "make prober", None),
     part("chaos", "make chaos", None),
     part("conformance", "make conformance", Some(TENTH)),

@@ -9,15 +9,14 @@ use seedling_api::{
     ClusterVersion, Etcd, KubeApiServer, KubeControllerManager, KubeScheduler, StaticPodOperator,
 };
 use seedling_cluster::{Kind, get, innermost, list};
+use seedling_steps::run_script;
 use seedling_types::Host;
-use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 const API_WITHIN: Duration = Duration::from_secs(10);
-/// The slowest is etcdctl on a member without a leader.
-const NODE_WITHIN: Duration = Duration::from_secs(60);
+/// Between two answers: the slowest is etcdctl on a member without a leader.
+const NODE_SILENT: Duration = Duration::from_secs(60);
 
 /// A cluster and the ways into it.
 pub struct Cluster<'a> {
@@ -45,27 +44,13 @@ async fn node(cluster: &Cluster<'_>, host: &Host) -> NodeFacts {
     NodeFacts { host: host.clone(), said, tried }
 }
 
-/// What the script printed. A script that ends badly has printed what it knows; nothing printed means that it never ran.
+/// What the script printed: nothing means that it never ran.
 async fn run(shell: &dyn Shell, host: &Host, script: &str) -> Asked<String> {
-    let mut command = shell.bash(host);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let asked = async {
-        let mut child = command.spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // It may end without reading all of it; what it says then counts.
-            let _ = stdin.write_all(script.as_bytes()).await;
-        }
-        child.wait_with_output().await
-    };
-    match timeout(NODE_WITHIN, asked).await {
-        Err(_) => Err(format!("no answer within {} s", NODE_WITHIN.as_secs())),
-        Ok(Err(e)) => Err(format!("{}: {e}", command.as_std().get_program().display())),
-        Ok(Ok(output)) if output.stdout.is_empty() => {
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            Err(complaint.lines().last().unwrap_or("it printed nothing").trim().to_string())
-        }
-        Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+    let printed = run_script(shell.bash(host), script, NODE_SILENT).await?;
+    if printed.stdout.is_empty() {
+        return Err(printed.last_complaint().unwrap_or("it printed nothing").into());
     }
+    Ok(String::from_utf8_lossy(&printed.stdout).into_owned())
 }
 
 async fn api(client: &Client) -> ApiFacts {

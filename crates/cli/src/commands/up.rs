@@ -10,6 +10,7 @@ use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::{RATE, beside, write_report};
 use seedling_lab::{BringUp, Kinds, Lab, LabSpec, Labs, Machines, Pace, default_inventory, with_workers};
 use seedling_steps::write_atomic;
+use seedling_types::helper::HelperServer;
 use seedling_types::inventory::MOST_MASTERS;
 use seedling_types::template::{render, table};
 use seedling_types::{ClusterDomain, Inventory, Role};
@@ -73,13 +74,18 @@ pub(crate) struct UpArgs {
     /// Give pods' logs (/var/log/pods) a disk of their own of this many MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(LOG_DISK_LEAST..))]
     log_disk: Option<u32>,
+    /// Leave these of the helper's servers to others, and start those in the lab's network before the machines boot
+    ///
+    /// For instance dnsmasq and HAProxy with what `helper export` makes of the lab's helper.yaml.
+    #[arg(long, value_name = "SERVERS", value_delimiter = ',')]
+    without: Vec<Server>,
     /// Let the machine-config server answer every client, as OpenShift's does
     #[arg(long, conflicts_with = "assets")]
     open: bool,
     #[command(flatten)]
     no_progress: NoProgress,
-    /// Make everything, and leave the machines off
-    #[arg(long, hide = true)]
+    /// Make everything, and leave the machines off: `lab up` without it switches them on
+    #[arg(long)]
     prepare: bool,
     /// Make the assets as if it were so many hours ago
     #[arg(
@@ -100,6 +106,26 @@ pub(crate) struct UpArgs {
     /// Run `seedling probe` meanwhile and write probe.json into the lab's directory; a lost write makes the command fail
     #[arg(long)]
     probe: bool,
+}
+
+/// What others can do in the helper's place. Not HTTP, which gives each config to its machine, and not the registry.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Server {
+    Dhcp,
+    Dns,
+    Tftp,
+    LoadBalancer,
+}
+
+impl From<Server> for HelperServer {
+    fn from(server: Server) -> Self {
+        match server {
+            Server::Dhcp => Self::Dhcp,
+            Server::Dns => Self::Dns,
+            Server::Tftp => Self::Tftp,
+            Server::LoadBalancer => Self::LoadBalancer,
+        }
+    }
 }
 
 pub(crate) async fn run(args: UpArgs) -> Result<()> {
@@ -229,6 +255,7 @@ fn spec(
     (spec.etcd_disk_mib, spec.bad_etcd_disk) = (args.etcd_disk, args.bad_etcd_disk);
     (spec.containerd_disk_mib, spec.log_disk_mib) = (args.containerd_disk, args.log_disk);
     spec.kinds = kinds;
+    spec.without = args.without.iter().map(|&server| server.into()).collect();
     Ok(spec)
 }
 

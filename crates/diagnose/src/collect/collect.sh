@@ -8,6 +8,9 @@ trap 'rm -rf "$out"' EXIT
 m=$out/machine
 mkdir -p "$m/journals" "$m/services" "$m/containers" "$m/network" "$m/checks" "$m/unit-status"
 
+# Whoever waits for this sees that it goes on.
+at() { echo "gathering: $*" >&2; }
+
 journal() {
     if [ -n "$ROOT" ]; then
         timeout 10 journalctl --directory "$ROOT/var/log/journal" --no-pager -o short-precise "$@"
@@ -16,9 +19,11 @@ journal() {
     fi
 }
 for unit in release-image bootkube approve-csr progress kubelet containerd crio chronyd sshd; do
+    at "the journal of $unit"
     journal -u "$unit" 2>&1 | tail -n 30000 >"$m/journals/$unit.log"
     grep -q '^-- No entries --' "$m/journals/$unit.log" && rm "$m/journals/$unit.log"
 done
+at "the whole journal"
 journal -p err 2>/dev/null | tail -n 3000 >"$m/journals/errors.log"
 journal 2>/dev/null | tail -n 60000 | gzip -1 >"$m/journals/journal.log.gz"
 
@@ -32,11 +37,13 @@ cp "$ROOT/var/log/machine-config-server/audit.log" "$m/machine-config-server-aud
 
 # <namespace>_<pod>_<uid>/<container>/<attempt>.log; of containers that are gone, too.
 find "$ROOT/var/log/pods" -name '*.log' -type f 2>/dev/null | while read -r log; do
+    at "$log"
     attempt=$(basename "$log" .log) container=$(basename "$(dirname "$log")")
     pod=$(basename "$(dirname "$(dirname "$log")")")
     name=${pod#*_} uid=${pod##*_}
     tail -c 3000000 "$log" >"$m/containers/$container-${name%_*}-$(printf %.8s "$uid")-$attempt.log"
 done
+at "certificates"
 ls -l "$ROOT/etc/kubernetes/manifests" >"$m/static-pods.txt" 2>&1
 find "$ROOT/var/lib/kubelet/pki" "$ROOT/etc/kubernetes" "$ROOT/opt/openshift/tls" "$ROOT/etc/ssl/mcs" -name '*.crt' 2>/dev/null | head -n 120 |
     while read -r file; do
@@ -45,6 +52,7 @@ find "$ROOT/var/lib/kubelet/pki" "$ROOT/etc/kubernetes" "$ROOT/opt/openshift/tls
     done >"$m/certificates.txt"
 
 if [ -d "$ROOT/opt/openshift" ]; then
+    at "rendered assets"
     (cd "$ROOT/opt/openshift" && find . -type f -size -1024k ! -path './auth/*' ! -path './tls/*' ! -path '*/.kube/*' \
         ! -iname '*secret*' ! -iname '*kubeconfig*' ! -name '*.key' ! -name '*.ign') | while read -r file; do
         grep -qE '^ *(- *)?"?kind"?: *"?Secret' "$ROOT/opt/openshift/$file" && continue
@@ -54,19 +62,23 @@ if [ -d "$ROOT/opt/openshift" ]; then
 fi
 
 if [ -z "$ROOT" ]; then
+    at "units"
     timeout 5 systemctl --no-pager list-units --failed >"$m/failed-units.txt" 2>&1
     for unit in release-image bootkube approve-csr progress kubelet containerd; do
         timeout 5 systemctl --no-pager --full --lines=30 status "$unit.service" >"$m/unit-status/$unit.service.txt" 2>&1
     done
+    at "the network"
     ip addr >"$m/network/ip-addr.txt" 2>&1
     ip route >"$m/network/ip-route.txt" 2>&1
     hostname >"$m/network/hostname.txt" 2>&1
     timeout 5 ss -tunap >"$m/network/netstat.txt" 2>&1
     cp /etc/resolv.conf "$m/network/" 2>/dev/null
+    at "containers"
     timeout 8 crictl ps -a >"$m/containers/ps.txt" 2>&1
     timeout 8 crictl pods >"$m/containers/pods.txt" 2>&1
     timeout 8 crictl images --digests >"$m/containers/images.txt" 2>&1
     timeout 5 crictl ps -a -q 2>/dev/null | head -n 60 | while read -r id; do
+        at "container $id"
         timeout 2 crictl inspect "$id" >"$m/containers/$id.inspect" 2>/dev/null || break
     done
     # Of services; without a password that may be in it.
@@ -74,6 +86,7 @@ if [ -z "$ROOT" ]; then
     if [ -n "$proxy" ]; then
         echo "$proxy: $(timeout 5 curl -s -m 4 -o /dev/null -w '%{http_code} %{errormsg}' "$proxy" 2>&1)" >"$m/checks/proxy.txt"
     fi
+    at "disk, clock and API"
     df -P -x overlay >"$m/checks/disk.txt" 2>&1
     date -u +%Y-%m-%dT%H:%M:%SZ >"$m/checks/clock.txt"
     # How long the disk below etcd takes for ten small writes that must be on it.

@@ -34,13 +34,19 @@ pub(super) fn dnsmasq(config: &HelperConfig) -> String {
             lines.push(format!("srv-host=_etcd-server-ssl._tcp.{domain},{member},{},0,10", ports::ETCD_PEER));
         }
     }
-    lines.extend(["".into(), "# Addresses: machines of the inventory, and nobody else".into()]);
+    let who = if config.pool.is_some() { "# Addresses" } else { "# Addresses: machines of the inventory, and nobody else" };
+    lines.extend(["".into(), who.into()]);
     lines.push(format!("interface={}", config.interface));
     lines.push("bind-interfaces".into());
     lines.push("dhcp-authoritative".into());
     let (network, mask) = (config.network.network(), config.network.netmask());
     lines.push(format!("dhcp-range={network},static,{mask},{}s", lease_seconds(config)));
-    lines.push("dhcp-ignore=tag:!known".into());
+    match &config.pool {
+        Some(pool) => {
+            lines.push(format!("dhcp-range={},{},{mask},{}s", pool.from, pool.to, lease_seconds(config)));
+        }
+        None => lines.push("dhcp-ignore=tag:!known".into()),
+    }
     lines.push(format!("dhcp-option=option:router,{}", config.gateway()));
     lines.push(format!("dhcp-option=option:dns-server,{}", config.address));
     lines.push(format!("dhcp-option=option:domain-search,{domain}"));
@@ -75,9 +81,10 @@ pub(super) fn dhcpd(config: &HelperConfig) -> String {
     let seconds = lease_seconds(config);
     let (network, mask) = (config.network.network(), config.network.netmask());
     let domain = &config.cluster_domain;
+    let strangers = if config.pool.is_some() { "" } else { "deny unknown-clients;\n" };
     let _ = write!(
         text,
-        "authoritative;\ndeny unknown-clients;\ndefault-lease-time {seconds};\nmax-lease-time {seconds};\n\
+        "authoritative;\n{strangers}default-lease-time {seconds};\nmax-lease-time {seconds};\n\
          option arch code 93 = unsigned integer 16;\n\n\
          subnet {network} netmask {mask} {{\n    option routers {};\n    option broadcast-address {};\n    \
          option domain-name-servers {};\n    option domain-name \"{domain}\";\n    option domain-search \"{domain}\";\n",
@@ -87,6 +94,9 @@ pub(super) fn dhcpd(config: &HelperConfig) -> String {
     );
     if !config.ntp_servers.is_empty() {
         let _ = writeln!(text, "    option ntp-servers {};", list(&config.ntp_servers, ", "));
+    }
+    if let Some(pool) = &config.pool {
+        let _ = writeln!(text, "    range {} {};", pool.from, pool.to);
     }
     text += "}\n";
     for host in &config.inventory.hosts {

@@ -40,6 +40,9 @@ pub(super) fn kea(config: &HelperConfig) -> String {
             "reservations": reservations,
         }],
     }});
+    if let Some(pool) = &config.pool {
+        all["Dhcp4"]["subnet4"][0]["pools"] = json!([{"pool": format!("{} - {}", pool.from, pool.to)}]);
+    }
     // Kea takes no empty list.
     let classes = classes(config);
     if !classes.is_empty() {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::config;
-use seedling_types::helper::BootConfig;
+use seedling_types::helper::{AddressPool, BootConfig};
 
 /// Everything that can be said.
 fn whole() -> HelperConfig {
@@ -13,6 +13,7 @@ fn whole() -> HelperConfig {
         forwarders: vec![[10, 0, 0, 53].into()],
         ntp_servers: vec![[10, 0, 0, 123].into()],
         router: Some([192, 168, 100, 254].into()),
+        pool: Some(AddressPool { from: [192, 168, 100, 200].into(), to: [192, 168, 100, 219].into() }),
         ..config()
     }
 }
@@ -44,6 +45,14 @@ fn what_is_not_configured_is_not_exported() {
     assert!(!text(Program::Haproxy).contains(":443"));
     assert!(!text(Program::Dnsmasq).contains("tftp") && !text(Program::Dnsmasq).contains("server="));
     assert!(!text(Program::Dhcpd).contains("filename"));
+    for (program, only_known) in [
+        (Program::Dnsmasq, "dhcp-ignore=tag:!known"),
+        (Program::Dhcpd, "deny unknown-clients;"),
+        (Program::Kea, "\"reservations\""),
+    ] {
+        let said = text(program);
+        assert!(said.contains(only_known) && !said.contains("pool") && !said.contains("    range"), "{said}");
+    }
     assert!(text(Program::Bind).contains("recursion no;"));
     for program in [Program::Pxelinux, Program::Matchbox] {
         let error = export(program, &plain).unwrap_err().to_string();

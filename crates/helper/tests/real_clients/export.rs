@@ -5,6 +5,7 @@ use super::lab::Lab;
 use super::network_boot::booting;
 use seedling_helper::export::{Program, export};
 use seedling_types::HelperConfig;
+use seedling_types::helper::AddressPool;
 use std::fs;
 
 fn exported(lab: &Lab, config: &HelperConfig, program: Program) {
@@ -24,6 +25,7 @@ fn the_real_programs_take_what_is_exported() {
         forwarders: vec![[192, 168, 100, 253].into()],
         ntp_servers: vec![[192, 168, 100, 253].into()],
         router: Some([192, 168, 100, 254].into()),
+        pool: Some(AddressPool { from: [192, 168, 100, 200].into(), to: [192, 168, 100, 219].into() }),
         ..lab.config.clone()
     };
     let plain = HelperConfig { boot: None, ..lab.config.clone() };
