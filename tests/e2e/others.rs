@@ -72,7 +72,11 @@ fn serve(lab: &Lab) -> Result<Servers> {
     haproxy.args(["-db", "-f"]).arg(dir.join("haproxy.cfg"));
     for (name, mut command) in [("dnsmasq", dnsmasq), ("haproxy", haproxy)] {
         let mut export = seedling();
-        export.args(["helper", "export", name, "--config"]).arg(dir.join("helper.yaml")).arg("--dir").arg(&dir);
+        export
+            .args(["helper", "export", name, "--config"])
+            .arg(dir.join("helper.yaml"))
+            .arg("--dir")
+            .arg(&dir);
         run(&mut export)?;
         let log = std::fs::File::create(dir.join(format!("{name}.log")))?;
         servers.0.push(command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?);
@@ -86,11 +90,14 @@ fn theirs(lab: &Lab) -> Result<()> {
     for name in ["bootstrap", "master-0", "master-1", "master-2", "worker-0"] {
         ensure!(leases.contains(&format!(" {name} ")), "{name} has no lease:\n{leases}");
     }
-    let foreign = |e: &&serde_json::Value| e["event"] == "dhcp" || e["event"] == "backend" || e["event"] == "connection";
+    let foreign = |e: &&serde_json::Value| {
+        e["event"] == "dhcp" || e["event"] == "backend" || e["event"] == "connection"
+    };
     let events = lab.events()?;
     let ours: Vec<_> = events.iter().filter(foreign).collect();
     ensure!(ours.is_empty(), "the helper did their work: {ours:?}");
-    let answer = run(inside(lab, "dig").args(["+short", &format!("@{HELPER}"), &format!("api-int.{DOMAIN}")]))?;
+    let answer =
+        run(inside(lab, "dig").args(["+short", &format!("@{HELPER}"), &format!("api-int.{DOMAIN}")]))?;
     ensure!(answer.trim() == HELPER, "api-int is {answer:?}");
     Ok(())
 }

@@ -3,10 +3,10 @@
 use crate::HelperError;
 use crate::events::EventLog;
 use crate::live::Live;
-use seedling_steps::write_atomic;
-use seedling_types::door::{Door, Refusal};
+use seedling_steps::{write_atomic, write_whole};
+use seedling_types::door::{Door, Opener, Refusal};
 use seedling_types::helper::HelperEventKind;
-use seedling_types::{HelperConfig, Host};
+use seedling_types::{HelperConfig, Host, Role};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,8 @@ impl Doors {
     pub fn fetch(&self, host: &Host, document: &[u8], counted: bool) -> Result<(), Refusal> {
         self.change(host, None, |door| {
             let next = door.fetch(host.role, &digest(document), now());
-            let write = next.as_ref().ok().filter(|_| counted).cloned();
+            // Only the bootstrap node's fetches are numbered: a thousand machines at once are no thousand writes.
+            let write = next.as_ref().ok().filter(|_| counted && host.role == Role::Bootstrap).cloned();
             (write, next.map(|_| ()))
         })
     }
@@ -115,6 +116,12 @@ fn read(path: &Path) -> Door {
     std::fs::read(path).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
 }
 
+/// What only says that a machine boots need not outlive the power: it would ask for an address again.
 fn write(path: &Path, door: &Door) -> std::io::Result<()> {
-    write_atomic(path, serde_json::to_vec(door).map_err(std::io::Error::other)?, 0o600)
+    let json = serde_json::to_vec(door).map_err(std::io::Error::other)?;
+    let boots = door.open.as_ref().is_some_and(|open| open.by == Opener::Dhcp);
+    match boots && door.served.is_none() && door.over.is_none() {
+        true => write_whole(path, json, 0o600),
+        false => write_atomic(path, json, 0o600),
+    }
 }

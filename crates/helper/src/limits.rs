@@ -21,12 +21,12 @@ struct Share {
     most_of_one: usize,
 }
 
-const API: Share = share("the API load balancer", 38, 2, 8192, 2048);
-const MACHINE_CONFIG: Share = share("the machine-config load balancer", 10, 2, 512, 64);
+const API: Share = share("the API load balancer", 36, 2, 8192, 2048);
+const MACHINE_CONFIG: Share = share("the machine-config load balancer", 12, 2, 1200, 64);
 const INGRESS: Share = share("the load balancer of applications", 7, 2, 2048, 512);
 const FORWARD: Share = share("forwards", 8, 2, 1024, 1024);
-const REGISTRY: Share = share("the registry", 11, 2, 512, 96);
-const HTTP: Share = share("HTTP", 10, 2, 256, 32);
+const REGISTRY: Share = share("the registry", 10, 2, 512, 96);
+const HTTP: Share = share("HTTP", 12, 2, 1200, 32);
 const TFTP: Share = share("TFTP", 3, 2, 256, 8);
 const DNS: Share = share("DNS (TCP)", 3, 1, 256, 32);
 

@@ -40,6 +40,12 @@ impl Live {
         self.now().config
     }
 
+    /// Of the same moment.
+    pub(crate) fn config_and_zones(&self) -> (Arc<HelperConfig>, Arc<Zones>) {
+        let State { config, zones } = self.now();
+        (config, zones)
+    }
+
     pub(crate) fn zones(&self) -> Arc<Zones> {
         self.now().zones
     }

@@ -8,7 +8,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 /// Pause after a failed accept: only a lack of file descriptors gets here, and nothing tells when one is free.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -16,6 +17,9 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// After a failed receive, at first and at most. Nothing tells when an interface is back.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 const RECEIVE_PAUSE_MOST: Duration = Duration::from_secs(1);
+
+/// Machines that are switched on together ask together: those who find no place come back after a second. The kernel takes what it allows.
+const BACKLOG: u32 = 4096;
 
 /// Idle connections live as long as both peers do. A peer that vanished without a word (killed, rebooted under the same
 /// address) is noticed after at most 5 s + 3 × 2 s.
@@ -25,8 +29,41 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// A peer that takes none of what it was sent for this long is gone, or wants to keep us busy.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Per direction; the copy loop's own 8 KiB costs twice the system calls on large lists.
-pub(crate) const RELAY_BUFFER: usize = 32 * 1024;
+/// Of a relay's buffer, per direction: what is idle holds little, and what is large takes few trips.
+const BUFFER_FIRST: usize = 8 << 10;
+const BUFFER_LARGEST: usize = 256 << 10;
+
+/// Grows as long as it is filled.
+pub(crate) struct Buffer(Vec<u8>);
+
+impl Buffer {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; BUFFER_FIRST])
+    }
+
+    /// What is there to read; nothing at the end.
+    pub(crate) async fn fill(&mut self, from: &mut (impl AsyncRead + Unpin)) -> std::io::Result<&[u8]> {
+        let length = from.read(&mut self.0).await?;
+        if length == self.0.len() && length < BUFFER_LARGEST {
+            self.0.resize(4 * length, 0);
+        }
+        Ok(&self.0[..length])
+    }
+}
+
+/// One way, to the end.
+pub(crate) async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+) -> std::io::Result<()> {
+    let mut buffer = Buffer::new();
+    loop {
+        match buffer.fill(&mut from).await? {
+            [] => return to.shutdown().await,
+            bytes => to.write_all(bytes).await?,
+        }
+    }
+}
 
 pub(crate) async fn tcp(
     what: &'static str,
@@ -34,7 +71,14 @@ pub(crate) async fn tcp(
     port: u16,
 ) -> Result<TcpListener, HelperError> {
     let address = SocketAddr::from((address, port));
-    TcpListener::bind(address).await.map_err(|source| HelperError::Bind { what, address, source })
+    let open = || {
+        let socket = TcpSocket::new_v4()?;
+        // As tokio does for its own: a restarted helper need not wait for connections of the one before.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    open().map_err(|source| HelperError::Bind { what, address, source })
 }
 
 /// With `device`, only that interface's packets arrive and leave: broadcasts need it.
@@ -121,10 +165,11 @@ pub(crate) fn give_up_when_stalled(stream: &TcpStream) {
 }
 
 /// Copies both ways until both sides are done; an error of either side ends both.
-pub(crate) async fn relay(mut a: TcpStream, mut b: TcpStream) {
+pub(crate) async fn relay(a: TcpStream, b: TcpStream) {
     prepare(&a);
     prepare(&b);
-    let _ = tokio::io::copy_bidirectional_with_sizes(&mut a, &mut b, RELAY_BUFFER, RELAY_BUFFER).await;
+    let ((from_a, to_a), (from_b, to_b)) = (a.into_split(), b.into_split());
+    let _ = tokio::try_join!(pass(from_a, to_b), pass(from_b, to_a));
 }
 
 pub(crate) fn v4(address: SocketAddr) -> Ipv4Addr {

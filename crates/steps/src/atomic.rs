@@ -10,16 +10,29 @@ use std::path::{Path, PathBuf};
 ///
 /// The temporary name starts with a dot, so that a kubelet watching the directory ignores it.
 pub fn write_atomic(path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
+    let dir = replace(path, contents.as_ref(), mode, true)?;
+    sync_directory(dir)
+}
+
+/// The same against a killed process; a machine that loses its power may lose the file.
+pub fn write_whole(path: &Path, contents: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
+    replace(path, contents.as_ref(), mode, false).map(drop)
+}
+
+/// Returns the directory.
+fn replace<'a>(path: &'a Path, contents: &[u8], mode: u32, sync: bool) -> io::Result<&'a Path> {
     let dir = path.parent().ok_or_else(|| io::Error::other(format!("{} has no parent", path.display())))?;
     let dir = if dir == Path::new("") { Path::new(".") } else { dir };
     make_directories(dir)?;
     let (temporary, mut file) =
         make_temporary(dir, &path.file_name().unwrap_or_default().to_string_lossy(), mode)?;
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-    file.write_all(contents.as_ref())?;
-    file.sync_all()?;
+    file.write_all(contents)?;
+    if sync {
+        file.sync_all()?;
+    }
     std::fs::rename(&temporary, path)?;
-    sync_directory(dir)
+    Ok(dir)
 }
 
 /// None: there is no such file. One that is there and cannot be used stays an error: it is never replaced by a new one.

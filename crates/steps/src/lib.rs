@@ -12,7 +12,7 @@ mod script;
 mod stage;
 
 pub use aside::move_aside;
-pub use atomic::{if_there, sweep, sync_directory, write_atomic, write_atomic_if_changed};
+pub use atomic::{if_there, sweep, sync_directory, write_atomic, write_atomic_if_changed, write_whole};
 pub use condition::{
     Awaited, Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
 };

@@ -89,7 +89,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_silent_one_is_given_up_and_killed() {
-        let why = run("echo $$ is at the journals >&2; exec sleep 600", Duration::from_millis(300)).await.unwrap_err();
+        let why = run("echo $$ is at the journals >&2; exec sleep 600", Duration::from_millis(300))
+            .await
+            .unwrap_err();
         let (before, said) = why.split_once("; the last was: ").unwrap();
         assert_eq!(before, "nothing was printed for 0 s");
         let pid = said.split_whitespace().next().unwrap();

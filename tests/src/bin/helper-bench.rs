@@ -29,7 +29,8 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&out)?;
     let seedling = std::env::current_exe()?.with_file_name("seedling");
     let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
-    let chosen = RACES.iter().filter(|race| args.races.is_empty() || args.races.iter().any(|name| name == race.name));
+    let chosen =
+        RACES.iter().filter(|race| args.races.is_empty() || args.races.iter().any(|name| name == race.name));
     for race in chosen {
         outcomes.insert(race.name, race.run(&seedling, args.runs, &|line| eprintln!("{line}"))?);
     }
@@ -37,7 +38,8 @@ fn main() -> Result<()> {
     for (name, o) in &outcomes {
         println!("{name:<24}{:>14.0}{:>14.0}  {:<12}{:>7.2}  {}", o.ours, o.peer, o.best, o.ratio, o.unit);
     }
-    let worst = outcomes.iter().min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).context("no race of that name")?;
+    let worst =
+        outcomes.iter().min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).context("no race of that name")?;
     let report = json!({
         "ours": worst.1.ours, "peer": worst.1.peer, "ratio": worst.1.ratio, "worst": worst.0, "runs": args.runs,
         "conditions": {

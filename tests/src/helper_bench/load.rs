@@ -73,7 +73,11 @@ pub(crate) fn ignition(site: &Site, machines: usize) -> Result<f64> {
             let all = asks.iter().map(|(from, path)| get(*from, (SERVER, HTTP).into(), path));
             for answer in futures::future::join_all(all).await {
                 let answer = answer?;
-                ensure!(answer.ends_with(b"x\"}"), "an answer that is not whole: {}", String::from_utf8_lossy(&answer));
+                ensure!(
+                    answer.ends_with(b"x\"}"),
+                    "an answer that is not whole: {}",
+                    String::from_utf8_lossy(&answer)
+                );
             }
             Ok(asks.len() as f64 / begun.elapsed().as_secs_f64())
         })
@@ -110,14 +114,19 @@ async fn get(from: Ipv4Addr, to: SocketAddr, path: &str) -> Result<Vec<u8>> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
         let mut stream = socket.connect(to).await?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n").as_bytes())
+            .await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         anyhow::Ok(answer)
     };
     let answer = tokio::time::timeout(PATIENCE, asked).await.context("no answer")??;
     if !answer.starts_with(b"HTTP/1.1 200") {
-        bail!("{from} asked for {path} and got: {}", String::from_utf8_lossy(&answer[..answer.len().min(200)]));
+        bail!(
+            "{from} asked for {path} and got: {}",
+            String::from_utf8_lossy(&answer[..answer.len().min(200)])
+        );
     }
     Ok(answer)
 }

@@ -118,9 +118,21 @@ impl Race {
             for &rival in self.rivals {
                 let server = rivals::start(&site, seedling, rival, machines, self.boot)?;
                 let before = server.cpu_seconds()?;
-                let figure = (self.measure)(&site).with_context(|| format!("{}, {}", self.name, rival.name()))?;
+                let figure = (self.measure)(&site).with_context(|| {
+                    let events = std::fs::read_to_string(site.path("state/events.jsonl")).unwrap_or_default();
+                    let telling =
+                        |line: &&str| line.contains("\"limited\"") || line.contains("\"restarted\"");
+                    let said: Vec<_> = events.lines().filter(telling).take(5).collect();
+                    format!("{}, {}: {}", self.name, rival.name(), said.join("\n"))
+                })?;
                 let run = Run { figure, cpu_seconds: server.cpu_seconds()? - before };
-                say(&format!("{} {round}: {} {figure:.0} {} ({:.1} CPU s)", self.name, rival.name(), self.unit, run.cpu_seconds));
+                say(&format!(
+                    "{} {round}: {} {figure:.0} {} ({:.1} CPU s)",
+                    self.name,
+                    rival.name(),
+                    self.unit,
+                    run.cpu_seconds
+                ));
                 all.entry(rival.name()).or_default().push(run);
             }
         }

@@ -40,7 +40,8 @@ impl Rival {
 
 /// What is served, on disk; `machines` have an Ignition config each.
 pub(crate) fn prepare(site: &Site, machines: usize) -> Result<()> {
-    let ignition = format!("{{\"ignition\": {{\"version\": \"3.2.0\"}}, \"padding\": \"{}\"}}", "x".repeat(3000));
+    let ignition =
+        format!("{{\"ignition\": {{\"version\": \"3.2.0\"}}, \"padding\": \"{}\"}}", "x".repeat(3000));
     for role in ["bootstrap", "master", "worker"] {
         site.write(&format!("ign/{role}.ign"), &ignition)?;
     }
@@ -52,21 +53,22 @@ pub(crate) fn prepare(site: &Site, machines: usize) -> Result<()> {
     }
     let macs: Vec<String> = (0..machines).map(|n| machine(n).0).collect();
     site.write("macs", macs.join("\n") + "\n")?;
-    // Servers give up their rights, and read this all the same.
-    sh(&format!("chmod -R a+rX {}", site.folder.path().display())).map(drop)
+    // Nobody is the first to read a file, and servers that give up their rights read them all the same.
+    sh(&format!("cd {} && cat image/* > /dev/null && chmod -R a+rX .", site.folder.path().display()))
+        .map(drop)
 }
 
 /// The machines are all of the network, or only the one behind the balancer.
 fn helper_yaml(site: &Site, machines: Option<usize>, boot: bool) -> Result<PathBuf> {
-    let host = |name: String, role: &str, mac: String, address: String| {
-        json!({"name": name, "role": role, "mac": mac, "address": address})
-    };
+    let host = |name: String, role: &str, mac: String, address: String| json!({"name": name, "role": role, "mac": mac, "address": address});
     let mut hosts = vec![
         host("bootstrap".into(), "bootstrap", "52:54:00:00:00:01".into(), "10.77.0.10".into()),
         host("master-0".into(), "master", "52:54:00:00:00:02".into(), "10.77.0.11".into()),
     ];
     match machines {
-        None => hosts.push(host("worker-0".into(), "worker", "52:54:00:00:00:03".into(), BACKEND.to_string())),
+        None => {
+            hosts.push(host("worker-0".into(), "worker", "52:54:00:00:00:03".into(), BACKEND.to_string()))
+        }
         Some(count) => hosts.extend((0..count).map(|n| {
             let (mac, address) = machine(n);
             host(format!("worker-{n}"), "worker", mac, address.to_string())
@@ -84,7 +86,13 @@ fn helper_yaml(site: &Site, machines: Option<usize>, boot: bool) -> Result<PathB
 }
 
 /// Runs alone, with nothing left of the one before it.
-pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option<usize>, boot: bool) -> Result<Running> {
+pub(crate) fn start(
+    site: &Site,
+    seedling: &Path,
+    rival: Rival,
+    machines: Option<usize>,
+    boot: bool,
+) -> Result<Running> {
     let _ = std::fs::remove_dir_all(site.path("state"));
     let yaml = helper_yaml(site, machines, boot)?;
     site.write("state/none", "")?;
@@ -104,8 +112,13 @@ pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option
     let state = site.path("state");
     match rival {
         Rival::Ours => {
-            let running =
-                site.start("server", &format!("{} helper run --config {}", seedling.display(), yaml.display()))?;
+            // As if they had been switched on.
+            let open = r#"{"open": {"by": "powerOn", "until": null}, "served": null, "over": null}"#;
+            for n in 0..machines.unwrap_or(0) {
+                site.write(&format!("state/doors/worker-{n}.json"), open)?;
+            }
+            let running = site
+                .start("server", &format!("{} helper run --config {}", seedling.display(), yaml.display()))?;
             site.wait("the helper", || state.join("ready").exists())?;
             Ok(running)
         }
@@ -120,7 +133,7 @@ pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option
                 state.join("pid").display()
             );
             let running = site.start("server", &command)?;
-            site.wait_for_port("dnsmasq", SERVER, 53)?;
+            answers_names(site, "dnsmasq", machines)?;
             Ok(running)
         }
         Rival::Bind => {
@@ -128,16 +141,22 @@ pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option
             let path = export("bind", &|text| {
                 text.replace("/etc/bind/", &format!("{}/", dir.display()))
                     .replace("/var/cache/bind", &state.display().to_string())
-                    .replace("options {", &format!("options {{\n    pid-file \"{}/pid\";\n    session-keyfile \"{}/key\";", state.display(), state.display()))
+                    .replace(
+                        "options {",
+                        &format!(
+                            "options {{\n    pid-file \"{}/pid\";\n    session-keyfile \"{}/key\";",
+                            state.display(),
+                            state.display()
+                        ),
+                    )
             })?;
             let running = site.start("server", &format!("named -g -c {}", path.display()))?;
-            site.wait_for_port("named", SERVER, 53)?;
+            answers_names(site, "named", machines)?;
             Ok(running)
         }
         Rival::Kea => {
-            let path = export("kea", &|text| {
-                text.replace("/var/lib/kea/", &format!("{}/", state.display()))
-            })?;
+            let path =
+                export("kea", &|text| text.replace("/var/lib/kea/", &format!("{}/", state.display())))?;
             let command = format!(
                 "env KEA_PIDFILE_DIR={0} KEA_LOCKFILE_DIR={0} kea-dhcp4 -c {1}",
                 state.display(),
@@ -149,13 +168,12 @@ pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option
         }
         Rival::TftpdHpa => {
             let image = site.path("image");
-            let command = format!("in.tftpd -L -4 -a {SERVER}:69 -u root -s {}", image.display());
+            let command = format!("in.tftpd -L -4 -a :69 -u root -s {}", image.display());
             let running = site.start("server", &command)?;
-            let probe = format!("curl -sS -m 2 -r 0-0 -o /dev/null tftp://{SERVER}/missing");
-            // It answers, even if only with an error.
-            site.wait("tftpd-hpa", || {
-                site.ask(&probe).is_ok_and(|_| true) || site.ask(&format!("{probe} 2>&1 | grep -qi 'not found'")).is_ok()
-            })?;
+            // It answers, with an error.
+            let probe =
+                format!("curl -sS -m 1 -o /dev/null tftp://{SERVER}/missing 2>/dev/null; [ $? = 68 ]");
+            site.wait("tftpd-hpa", || site.ask(&probe).is_ok())?;
             Ok(running)
         }
         Rival::Nginx => {
@@ -163,7 +181,8 @@ pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option
                 let text = text.replace("/var/log/nginx/", &format!("{}/", state.display()));
                 text.replace("events { }", "worker_processes auto;\nworker_rlimit_nofile 65536;\nevents { worker_connections 8192; }")
             })?;
-            let command = format!("nginx -g 'daemon off; pid {}/pid;' -c {}", state.display(), path.display());
+            let command =
+                format!("nginx -g 'daemon off; pid {}/pid;' -c {}", state.display(), path.display());
             let running = site.start("server", &command)?;
             site.wait_for_port("nginx", SERVER, HTTP)?;
             Ok(running)
@@ -175,6 +194,17 @@ pub(crate) fn start(site: &Site, seedling: &Path, rival: Rival, machines: Option
             Ok(running)
         }
     }
+}
+
+/// Zones are read one after the other, and all are asked for.
+fn answers_names(site: &Site, who: &str, machines: Option<usize>) -> Result<()> {
+    // The first machine of each 256 is in a zone of its own.
+    let reverse = (0..machines.unwrap_or(0)).step_by(256).map(|n| format!("-x {}", machine(n).1));
+    for what in std::iter::once(format!("api.{DOMAIN}")).chain(reverse) {
+        let ask = format!("dig +short +time=1 +tries=1 @{SERVER} {what}");
+        site.wait(who, || site.ask(&ask).is_ok_and(|said| said.contains(DOMAIN) || said.contains("10.77.")))?;
+    }
+    Ok(())
 }
 
 /// Behind the balancer: a web server with the large file and a small page.

@@ -62,7 +62,9 @@ impl Site {
         let site =
             Self { prefix: format!("seedling-race-{}", std::process::id()), folder: tempfile::tempdir()? };
         let wire = site.namespace("wire");
-        sh(&format!("ip netns add {wire} && ip -n {wire} link add br0 type bridge && ip -n {wire} link set br0 up"))?;
+        sh(&format!(
+            "ip netns add {wire} && ip -n {wire} link add br0 type bridge && ip -n {wire} link set br0 up"
+        ))?;
         for (name, address) in [("server", SERVER), ("client", CLIENT), ("backend", BACKEND)] {
             let ns = site.namespace(name);
             sh(&format!(

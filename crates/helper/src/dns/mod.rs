@@ -3,6 +3,7 @@
 
 mod answer;
 mod forward;
+mod replies;
 mod zone;
 
 pub use answer::{Verdict, answer, judge};
@@ -10,6 +11,7 @@ pub use zone::{Found, Zones};
 
 use crate::{Context, HelperError, net};
 use forward::Forwarder;
+use replies::Replies;
 use seedling_types::{HelperConfig, ports};
 use std::future::Future;
 use std::io;
@@ -37,12 +39,13 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
 
 async fn serve_udp(socket: Arc<UdpSocket>, context: Context, forwarder: Forwarder) {
     let mut buffer = [0; 4096];
+    let mut replies = Replies::default();
     loop {
         let (n, client) = net::receive(&socket, &mut buffer).await;
         let packet = &buffer[..n];
-        let config = context.config();
-        context.stats.add("seedling_helper_dns_queries_total", "by", "udp");
-        match judge(&context.live.zones(), packet, may_forward(&config, net::v4(client))) {
+        let (config, zones) = context.live.config_and_zones();
+        context.stats.add_quickly("seedling_helper_dns_queries_total", "by=\"udp\"");
+        match replies.judge(&zones, packet, may_forward(&config, net::v4(client))) {
             Verdict::Reply(reply) => drop(socket.send_to(&reply, client).await),
             Verdict::Ignore => {}
             // It takes its time: others are answered meanwhile.
@@ -68,10 +71,12 @@ async fn serve_udp(socket: Arc<UdpSocket>, context: Context, forwarder: Forwarde
 
 /// Nobody else's questions are carried outside: an open resolver serves attackers.
 fn may_forward(config: &HelperConfig, client: Ipv4Addr) -> bool {
-    let inside = config.network.contains(&client)
-        || client.is_loopback()
-        || config.inventory.by_address(client).is_some();
-    inside && !config.forwarders.is_empty()
+    let inside = || {
+        config.network.contains(&client)
+            || client.is_loopback()
+            || config.inventory.by_address(client).is_some()
+    };
+    !config.forwarders.is_empty() && inside()
 }
 
 async fn serve_tcp(listener: TcpListener, context: Context, forwarder: Forwarder) {

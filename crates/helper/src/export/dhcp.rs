@@ -34,7 +34,11 @@ pub(super) fn dnsmasq(config: &HelperConfig) -> String {
             lines.push(format!("srv-host=_etcd-server-ssl._tcp.{domain},{member},{},0,10", ports::ETCD_PEER));
         }
     }
-    let who = if config.pool.is_some() { "# Addresses" } else { "# Addresses: machines of the inventory, and nobody else" };
+    let who = if config.pool.is_some() {
+        "# Addresses"
+    } else {
+        "# Addresses: machines of the inventory, and nobody else"
+    };
     lines.extend(["".into(), who.into()]);
     lines.push(format!("interface={}", config.interface));
     lines.push("bind-interfaces".into());

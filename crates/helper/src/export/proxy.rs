@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub(super) fn haproxy(config: &HelperConfig) -> String {
     let mut text = head("#", Program::Haproxy);
     text += "# hosts.yaml must name this balancer's address in loadBalancers: the machine-config server asks whom it speaks for.\n\
-             global\n    maxconn 20000\n    log /dev/log local0\n\n\
+             global\n    maxconn 8192\n    log /dev/log local0\n\n\
              defaults\n    mode tcp\n    log global\n    option dontlognull\n    timeout connect 5s\n    timeout check 2s\n\
              \x20   # Watches are quiet for long.\n    timeout client 4h\n    timeout server 4h\n    timeout queue 5s\n\n\
              listen stats\n    mode http\n    bind 127.0.0.1:9000\n    stats enable\n    stats uri /\n    stats refresh 10s\n";

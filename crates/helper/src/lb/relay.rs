@@ -6,11 +6,11 @@
 //! and an HTTP/2 client sends what came after it to another server, as it may and as Go's does too.
 
 use super::health::Seen;
-use crate::net::{self, RELAY_BUFFER};
+use crate::net::{self, Buffer};
 use seedling_types::api::SHUTDOWN_DELAY;
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::watch;
@@ -66,25 +66,20 @@ impl Gate {
 pub(super) async fn relay(client: TcpStream, server: TcpStream, mut gate: Gate) {
     net::prepare(&client);
     net::prepare(&server);
-    let (from_client, mut to_client) = client.into_split();
+    let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let down = async {
-        let mut from_server = BufReader::with_capacity(RELAY_BUFFER, from_server);
-        tokio::io::copy_buf(&mut from_server, &mut to_client).await?;
-        to_client.shutdown().await
-    };
-    let _ = tokio::try_join!(down, up(from_client, to_server, &mut gate));
+    let _ = tokio::try_join!(net::pass(from_server, to_client), up(from_client, to_server, &mut gate));
 }
 
 async fn up(mut client: OwnedReadHalf, mut server: OwnedWriteHalf, gate: &mut Gate) -> io::Result<()> {
-    let mut buffer = vec![0; RELAY_BUFFER];
+    let mut buffer = Buffer::new();
     loop {
-        let length = client.read(&mut buffer).await?;
-        if length == 0 {
+        let bytes = buffer.fill(&mut client).await?;
+        if bytes.is_empty() {
             return server.shutdown().await;
         }
         gate.open().await;
-        server.write_all(&buffer[..length]).await?;
+        server.write_all(bytes).await?;
     }
 }
 
