@@ -7,6 +7,7 @@ mod helper_bench;
 use anyhow::{Context, Result};
 use clap::Parser;
 use helper_bench::{Outcome, RACES};
+use seedling_observe::Report;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,36 +29,36 @@ fn main() -> Result<()> {
     let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
     std::fs::create_dir_all(&out)?;
     let seedling = std::env::current_exe()?.with_file_name("seedling");
+    let report = Report::new("helper", "make helper-bench", None, json!({}));
     let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
     let chosen =
         RACES.iter().filter(|race| args.races.is_empty() || args.races.iter().any(|name| name == race.name));
     for race in chosen {
         outcomes.insert(race.name, race.run(&seedling, args.runs, &|line| eprintln!("{line}"))?);
     }
-    println!("{:<24}{:>14}{:>14}  {:<12}{:>7}", "race", "seedling", "best other", "", "ratio");
-    for (name, o) in &outcomes {
-        println!("{name:<24}{:>14.0}{:>14.0}  {:<12}{:>7.2}  {}", o.ours, o.peer, o.best, o.ratio, o.unit);
-    }
-    let worst =
-        outcomes.iter().min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).context("no race of that name")?;
-    let report = json!({
+    let lines = table(&outcomes);
+    println!("{}", lines.join("\n"));
+    let worst = outcomes.iter().min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).context("no race of that name")?;
+    let results = json!({
         "ours": worst.1.ours, "peer": worst.1.peer, "ratio": worst.1.ratio, "worst": worst.0, "runs": args.runs,
         "conditions": {
             "machines": helper_bench::MACHINES,
-            "processors": std::thread::available_parallelism()?.get(),
-            "revision": revision(),
             "how": "each server alone, in a namespace, configured by `helper export`; medians; more is better; the ratio is that of the worst race",
         },
         "races": outcomes,
     });
-    let text = serde_json::to_string_pretty(&report)? + "\n";
-    for dir in std::iter::once(&out).chain(&args.report) {
-        std::fs::write(dir.join("helper.json"), &text).with_context(|| dir.display().to_string())?;
+    std::fs::write(out.join("helper.json"), serde_json::to_string_pretty(&results)? + "\n")?;
+    if let Some(dir) = &args.report {
+        Report { results, ..report }.summarised(lines).write(&dir.join("helper.json"))?;
     }
     Ok(())
 }
 
-fn revision() -> Option<String> {
-    let output = std::process::Command::new("git").args(["rev-parse", "--short", "HEAD"]).output().ok()?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_string()).filter(|text| !text.is_empty())
+/// As Markdown.
+fn table(outcomes: &BTreeMap<&str, Outcome>) -> Vec<String> {
+    let head = ["| race | Seedling | best other | ratio |", "|---|---|---|---|"];
+    let row = |(name, o): (&&str, &Outcome)| {
+        format!("| {name}, {} | {:.0} | {:.0} ({}) | {:.2} |", o.unit, o.ours, o.peer, o.best, o.ratio)
+    };
+    head.map(String::from).into_iter().chain(outcomes.iter().map(row)).collect()
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DocsArgs) -> Result<()> {
 }
 
 /// Texts with figures of reports.
-const QUOTING: [&str; 2] = ["../README.md", "../CHANGELOG.md"];
+const QUOTING: [&str; 3] = ["../README.md", "../CHANGELOG.md", "benchmark.md"];
 
 fn quoting(book: &Path, name: &str) -> Result<String> {
     let text = std::fs::read_to_string(book.join(name)).with_context(|| name.to_string())?;
