@@ -10,6 +10,7 @@ mod handoff;
 mod journal;
 mod machine;
 mod masters;
+mod mirrors;
 mod nodes;
 mod qemu;
 mod quorum;
@@ -54,8 +55,8 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 9] =
-    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu"];
+const PARTS: [&str; 10] =
+    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu", "mirrors"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -101,6 +102,10 @@ fn main() -> ExitCode {
         // An emulated machine takes its time: by name only.
         if named("qemu") {
             qemu::checks(&mut suite);
+        }
+        // It brings a registry and a proxy of its own: by name only.
+        if named("mirrors") {
+            mirrors::checks(&mut suite);
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [

@@ -196,7 +196,7 @@ pub const COMPONENTS: &[Named] = &[
             writes: &[],
             check: "journalctl -u registry-mirrors",
             fails: &[
-                "no mirror gives an image: its log and the pod's event name each mirror with what it said",
+                "`nobody gives …`: its log and the pod's event name each mirror with what it said",
             ],
             upstream: "a part of CRI-O",
             see: &["component.containerd", "port.22625", "field.imageDigestSources"],

@@ -157,7 +157,7 @@ ports! {
         why: "containerd's own mirrors are of whole registries and have no credentials; this maps repositories, and uses the node's pull secret.",
         check: "journalctl -u registry-mirrors: a line for each image, with the mirror that had it",
         fails: &[
-            "403 with `no mirror gives …`: each mirror is named with what it said, e.g. 401 or an unknown certificate authority",
+            "403 with `nobody gives …`: each mirror is named with what it said, e.g. 401 or an unknown certificate authority",
             "403 with `name the image by digest`: mirrors are for digests, and the policy forbids to ask the source",
         ],
         upstream: "nothing: CRI-O maps names itself, by /etc/containers/registries.conf",

@@ -47,7 +47,7 @@ const PASSED_ON: [&str; 7] = [
 struct Mirrors {
     file: MirrorsFile,
     http: reqwest::Client,
-    /// By repository: what the registry accepted last.
+    /// By repository and credentials: what the registry accepted last.
     accepted: Mutex<HashMap<String, String>>,
 }
 
@@ -139,7 +139,7 @@ impl Mirrors {
                 StatusCode::NOT_FOUND,
                 json!({"errors": [{"code": "MANIFEST_UNKNOWN", "message": why}]}),
             ),
-            false => refuse(&format!("no mirror gives {name}: {why}")),
+            false => refuse(&format!("nobody gives {name}: {why}")),
         }
     }
 
@@ -151,7 +151,10 @@ impl Mirrors {
         place: &Place,
         url: &str,
     ) -> Result<reqwest::Response, String> {
-        let key = format!("{}/{}", place.host, place.repository);
+        let credentials = credentials()?;
+        let basic = credentials.of(&place.host, &place.repository);
+        // With other credentials it is another matter: a new pull secret counts at once.
+        let key = format!("{}/{} {}", place.host, place.repository, basic.unwrap_or_default());
         let accepted = || self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         let known = accepted().get(&key).cloned();
         let theirs = headers.get(AUTHORIZATION).filter(|_| place.is_source);
@@ -162,8 +165,7 @@ impl Mirrors {
         }
         let challenge = first.headers().get(WWW_AUTHENTICATE).and_then(|header| header.to_str().ok());
         let Some(challenge) = challenge.and_then(Challenge::parse) else { return Ok(first) };
-        let credentials = credentials()?;
-        let Some(shown) = self.authorize(&challenge, place, &credentials).await? else { return Ok(first) };
+        let Some(shown) = self.authorize(&challenge, place, basic).await? else { return Ok(first) };
         let second = self.send(method, headers, url, Some(shown.clone())).await?;
         if second.status() != StatusCode::UNAUTHORIZED {
             accepted().insert(key, shown);
@@ -195,9 +197,9 @@ impl Mirrors {
         &self,
         challenge: &Challenge,
         place: &Place,
-        credentials: &Credentials,
+        basic: Option<&str>,
     ) -> Result<Option<String>, String> {
-        let basic = credentials.of(&place.host, &place.repository).map(|auth| format!("Basic {auth}"));
+        let basic = basic.map(|auth| format!("Basic {auth}"));
         let (realm, service) = match challenge {
             Challenge::Basic => return Ok(basic),
             Challenge::Bearer { realm, service } => (realm, service),
