@@ -299,7 +299,7 @@ fn key_is_needed(lab: &Lab) -> Result<()> {
     );
     let said = lab.exec("worker-0", &["curl", "-sS", &url])?;
     ensure!(said.contains("hosts.toml has the key"), "{said}");
-    let keyed = "curl -sS -o /dev/null -w '%{http_code}' -H \"$(sed -n 's/^\\(x-registry-mirrors\\) = \\[\"\\(.*\\)\"\\]/\\1: \\2/p' \
+    let keyed = "curl -sS -H 'Accept: application/vnd.oci.image.manifest.v1+json' -o /dev/null -w '%{http_code}' -H \"$(sed -n 's/^\\(x-registry-mirrors\\) = \\[\"\\(.*\\)\"\\]/\\1: \\2/p' \
                  /etc/containerd/certs.d/registry.seedling.internal/hosts.toml)\"";
     let said = lab.shell("worker-0", &format!("{keyed} '{url}'"))?;
     ensure!(said == "200", "{said}");
