@@ -7,12 +7,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use seedling_e2e::{Lab, judge, output, run, seedling, text, wait};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/outside.sh");
-const PACKAGES: [(&str, &str); 3] =
-    [("docker-registry", "docker-registry"), ("tinyproxy", "tinyproxy"), ("skopeo", "skopeo")];
 const MACHINES: [&str; 7] = ["--masters", "1", "--workers", "1", "--seed-images=false", "--probe", "--assets"];
 const MINUTES: Duration = Duration::from_secs(120);
 const USER: &str = "puller";
@@ -99,14 +97,8 @@ fn tools_digest() -> Result<String> {
 
 /// Packages, certificates, install-config, the lab's network with its machines off, and then what is outside.
 fn prepared(lab: &Lab) -> Result<Outside> {
-    let on_path = |program: &str| Command::new("which").arg(program).stdout(Stdio::null()).status();
-    for (program, package) in PACKAGES {
-        if !on_path(program)?.success() {
-            println!("Debian package: {package}");
-            run(Command::new("apt-get").args(["install", "-y", "-qq", "--no-install-recommends", package]))?;
-        }
-    }
     let outside = Outside { dir: tempfile::tempdir()?, lab: lab.name.clone() };
+    print!("{}", run(&mut outside.script("packages"))?);
     run(&mut outside.script("certificates"))?;
     std::fs::create_dir_all(outside.assets())?;
     let authority = std::fs::read_to_string(outside.dir.path().join("corp-ca.crt"))?;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The world outside of a lab, for `make e2e E2E=mirrors`: a registry with TLS of a private CA and a password, in a network of its own, and a
 # proxy with a password that alone reaches it. Nothing of it is in the machine's own network.
+#   outside.sh packages DIR              Debian's registry, proxy and skopeo, if they are missing; nothing of them is started
 #   outside.sh certificates DIR          the CAs and certificates
 #   outside.sh up DIR LAB OCI IMAGE…     namespaces, registry and proxy for lab LAB; the registry has OCI's images
 #   outside.sh down DIR LAB              ends and removes it all
@@ -11,6 +12,24 @@ lab=${3:-}
 names=(mirror.corp.example other.corp.example)
 user=puller password='s3cret-of-puller'
 proxy=192.168.100.250 registry=10.77.0.2
+
+packages() {
+  local missing=()
+  for package in docker-registry tinyproxy skopeo; do
+    command -v "$package" >/dev/null || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  echo "Debian packages: ${missing[*]}"
+  local policy=/usr/sbin/policy-rc.d
+  if [ ! -e $policy ]; then
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod +x $policy
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
 
 certificates() {
   mkdir -p "$dir"
@@ -113,6 +132,7 @@ down() {
 }
 
 case $1 in
+  packages) packages ;;
   certificates) certificates ;;
   up) up "$@" ;;
   down) down ;;
