@@ -12,6 +12,7 @@ need named-checkconf bind9-utils
 need dhcpd isc-dhcp-server
 need kea-dhcp4 kea-dhcp4-server
 need nginx nginx-light
+need virt-xml-validate libvirt-clients
 if [ ${#packages[@]} -gt 0 ]; then
   echo "Debian packages: ${packages[*]}"
   # None of these servers may start here: what is tested is the reading of files.

@@ -11,7 +11,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/outside.sh");
-const MACHINES: [&str; 7] = ["--masters", "1", "--workers", "1", "--seed-images=false", "--probe", "--assets"];
+const MACHINES: [&str; 7] =
+    ["--masters", "1", "--workers", "1", "--seed-images=false", "--probe", "--assets"];
 const MINUTES: Duration = Duration::from_secs(120);
 const USER: &str = "puller";
 const PASSWORD: &str = "s3cret-of-puller";
@@ -166,7 +167,8 @@ fn mirrored(lab: &Lab, outside: &Outside) -> Result<()> {
     }
     ensure!(proxy.contains("CONNECT mirror.corp.example:5000"), "nobody connected to the mirror:\n{proxy}");
     ensure!(!proxy.contains("seedling.lab"), "what is inside went through the proxy:\n{proxy}");
-    let asked = lab.events()?.into_iter().filter(|e| e["path"].as_str().is_some_and(|p| p.starts_with("/v2/")));
+    let asked =
+        lab.events()?.into_iter().filter(|e| e["path"].as_str().is_some_and(|p| p.starts_with("/v2/")));
     ensure!(asked.count() == 0, "the helper's registry was asked");
     Ok(())
 }
@@ -174,7 +176,9 @@ fn mirrored(lab: &Lab, outside: &Outside) -> Result<()> {
 /// Neither by name nor by address.
 fn no_other_way(lab: &Lab) -> Result<()> {
     for url in ["https://mirror.corp.example:5000/v2/", "https://10.77.0.2:5000/v2/"] {
-        let asked = output(lab.lab(&["exec", "worker-0", "--", "curl", "-sk", "-m", "5", "--noproxy", "*"]).arg(url))?;
+        let asked = output(
+            lab.lab(&["exec", "worker-0", "--", "curl", "-sk", "-m", "5", "--noproxy", "*"]).arg(url),
+        )?;
         ensure!(!asked.status.success(), "{url} answered: {}", text(&asked.stdout));
     }
     Ok(())
@@ -188,7 +192,8 @@ fn carried(lab: &Lab) -> Result<()> {
         ensure!(environment.contains(&format!("HTTPS_PROXY={PROXY}\n")), "{node}: {environment}");
         ensure!(environment.contains(",api-int.lab.seedling.lab,"), "{node}: {environment}");
         for unit in ["kubelet", "containerd", "registry-mirrors"] {
-            let process = format!("tr '\\0' '\\n' </proc/$(systemctl show {unit} -p MainPID --value)/environ");
+            let process =
+                format!("tr '\\0' '\\n' </proc/$(systemctl show {unit} -p MainPID --value)/environ");
             ensure!(lab.shell(node, &process)?.contains("HTTPS_PROXY="), "{node}: {unit} knows no proxy");
         }
         // Everything on the machine trusts the CA, not only those who know where the bundle is.
@@ -208,7 +213,10 @@ fn objects(lab: &Lab) -> Result<()> {
     let bundle = lab.get(&["configmap", "-n", "openshift-config", "user-ca-bundle"])?;
     ensure!(bundle["data"]["ca-bundle.crt"].as_str().is_some_and(|pem| pem.starts_with("-----BEGIN")));
     let mirrors = lab.get(&["imagedigestmirrorset", "image-digest-mirror"])?;
-    ensure!(mirrors["spec"]["imageDigestMirrors"][0]["mirrorSourcePolicy"] == "NeverContactSource", "{mirrors:#}");
+    ensure!(
+        mirrors["spec"]["imageDigestMirrors"][0]["mirrorSourcePolicy"] == "NeverContactSource",
+        "{mirrors:#}"
+    );
     let secret = lab.get(&["secret", "-n", "openshift-config", "pull-secret"])?;
     let given = secret["data"][".dockerconfigjson"].as_str().unwrap_or_default();
     ensure!(STANDARD.decode(given)? == pull_secret(PASSWORD).as_bytes());
@@ -221,7 +229,8 @@ fn objects(lab: &Lab) -> Result<()> {
 
 fn pod(lab: &Lab, name: &str, image: &str, secret: Option<&str>) -> Result<()> {
     let secrets: Vec<_> = secret.into_iter().map(|name| json!({"name": name})).collect();
-    let container = json!({"name": "app", "image": image, "imagePullPolicy": "Always", "command": ["sleep", "1000"]});
+    let container =
+        json!({"name": "app", "image": image, "imagePullPolicy": "Always", "command": ["sleep", "1000"]});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
         "nodeName": "worker-0", "terminationGracePeriodSeconds": 0, "imagePullSecrets": secrets, "containers": [container]}});
     crate::workers::create(lab, &pod)
@@ -239,7 +248,8 @@ fn runs(lab: &Lab, name: &str) -> Result<()> {
 fn fails(lab: &Lab, name: &str, words: &str) -> Result<()> {
     wait(&format!("pod {name} to fail with {words:?}"), MINUTES, || {
         let events = lab.items(&["events", "--field-selector", &format!("involvedObject.name={name}")])?;
-        let said = events.iter().filter_map(|e| e["message"].as_str()).filter(|m| m.starts_with("Failed to pull"));
+        let said =
+            events.iter().filter_map(|e| e["message"].as_str()).filter(|m| m.starts_with("Failed to pull"));
         let said: Vec<_> = said.collect();
         ensure!(said.iter().any(|message| message.contains(words)), "{said:#?}");
         Ok(Some(()))
@@ -273,7 +283,12 @@ fn refused(lab: &Lab) -> Result<()> {
         ("wrong-secret", OTHER_NAME, Some("bad"), "401 Unauthorized"),
         ("unknown-authority", OTHER_CA, None, "x509: certificate signed by unknown authority"),
         ("tag-never", "registry.seedling.internal/seedling/tools:mirrored", None, "name the image by digest"),
-        ("tag-of-source", "quay.example.com/team/app:latest", None, "quay.example.com/team/app: tunnel error"),
+        (
+            "tag-of-source",
+            "quay.example.com/team/app:latest",
+            None,
+            "quay.example.com/team/app: tunnel error",
+        ),
     ];
     for (name, image, secret, _) in cases {
         pod(lab, name, image, secret)?;
@@ -295,18 +310,24 @@ fn key_is_needed(lab: &Lab) -> Result<()> {
                  /etc/containerd/certs.d/registry.seedling.internal/hosts.toml)\"";
     let said = lab.shell("worker-0", &format!("{keyed} '{url}'"))?;
     ensure!(said == "200", "{said}");
-    let mode = lab.shell("worker-0", "stat -c %a /etc/containerd/certs.d/*/hosts.toml /var/lib/kubelet/config.json")?;
+    let mode = lab
+        .shell("worker-0", "stat -c %a /etc/containerd/certs.d/*/hosts.toml /var/lib/kubelet/config.json")?;
     ensure!(mode.split_whitespace().all(|mode| mode == "600"), "{mode}");
     Ok(())
 }
 
 /// From one moment to the next, and back.
 fn wrong_pull_secret(lab: &Lab) -> Result<()> {
-    let write = |secret: &str| lab.shell("worker-0", &format!("echo '{secret}' >/var/lib/kubelet/config.json"));
+    let write =
+        |secret: &str| lab.shell("worker-0", &format!("echo '{secret}' >/var/lib/kubelet/config.json"));
     let image = format!("quay.example.com/team/app@{}", tools_digest()?);
     write(&pull_secret("wrong"))?;
     pod(lab, "wrong-node-secret", &image, None)?;
-    let failed = fails(lab, "wrong-node-secret", "401 Unauthorized: the pull secret has no credentials for it, or wrong ones");
+    let failed = fails(
+        lab,
+        "wrong-node-secret",
+        "401 Unauthorized: the pull secret has no credentials for it, or wrong ones",
+    );
     write(&pull_secret(PASSWORD))?;
     failed?;
     runs(lab, "wrong-node-secret")

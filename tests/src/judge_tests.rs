@@ -157,6 +157,8 @@ fn a_pull_that_was_not_authorized_is_noticed() {
     assert!(pulled(&log(&[shown.clone(), given.clone()]), "/v2/a", "10.0.0.1:").is_ok());
     assert!(pulled(&log(&[shown.clone(), given.clone()]), "/v2/b", "10.0.0.1:").is_err());
     assert!(pulled(&log(&[shown.clone(), given.clone()]), "/v2/a", "10.0.0.2:").is_err());
-    assert!(pulled(&log(&[shown, line("response completed", "10.0.0.1:4", 404)]), "/v2/a", "10.0.0.1:").is_err());
+    assert!(
+        pulled(&log(&[shown, line("response completed", "10.0.0.1:4", 404)]), "/v2/a", "10.0.0.1:").is_err()
+    );
     assert!(pulled(&given, "/v2/a", "10.0.0.1:").is_err());
 }

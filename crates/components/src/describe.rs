@@ -195,9 +195,7 @@ pub const COMPONENTS: &[Named] = &[
             reads: &["/etc/containerd/registry-mirrors.json", "/var/lib/kubelet/config.json"],
             writes: &[],
             check: "journalctl -u registry-mirrors",
-            fails: &[
-                "`nobody gives …`: its log and the pod's event name each mirror with what it said",
-            ],
+            fails: &["`nobody gives …`: its log and the pod's event name each mirror with what it said"],
             upstream: "a part of CRI-O",
             see: &["component.containerd", "port.22625", "field.imageDigestSources"],
         },

@@ -32,7 +32,7 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 16] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
@@ -42,6 +42,7 @@ const PARTS: [Part; 15] = [
     part("workers", "make e2e E2E=workers", Some("make e2e E2E=workers")),
     part("qemu", "make e2e E2E=qemu", Some("make e2e E2E=qemu")),
     part("mirrors", "make e2e E2E=mirrors", Some("make e2e E2E=mirrors")),
+    part("bare-metal", "make build && scripts/bare-metal.sh", None),
     part("step", "make e2e E2E=step", None),
     part("prober", "make prober", None),
     part("chaos", "make chaos", None),

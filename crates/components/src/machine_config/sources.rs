@@ -4,8 +4,8 @@ use super::{API_VERSION, CONTROLLER_CONFIG, MachineConfig, ROLE_LABEL, RenderErr
 use crate::Outside;
 use crate::node::{self, NodeParams};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use seedling_types::{ClusterDomain, Role};
 use seedling_types::release::MissingComponent;
+use seedling_types::{ClusterDomain, Role};
 use serde_json::{Value, json};
 
 const ROLES: [Role; 2] = [Role::Master, Role::Worker];

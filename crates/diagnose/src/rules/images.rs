@@ -18,8 +18,7 @@ fn pulled_where(facts: &Facts, says: impl Fn(&str) -> bool) -> Option<Evidence> 
         "release image",
     ];
     let is_pull = |line: &str| {
-        (FAILED.iter().any(|start| line.contains(start)) || line.contains("release-image["))
-            && says(line)
+        (FAILED.iter().any(|start| line.contains(start)) || line.contains("release-image[")) && says(line)
     };
     facts.machines.iter().find_map(|machine| {
         ["release-image", "bootkube", "kubelet", "containerd"]
@@ -69,8 +68,14 @@ pub(super) const PROXY_REFUSES: Rule = Rule {
         "proxy refuses CONNECT",
     ],
     find: |facts| {
-        let said = pulled(facts, &["tunnel error", "Proxy Authentication Required", "proxy authorization required"])?;
-        Some(Finding::new(format!("the proxy does not let machines through to the registry: {}", image(&said)), [said]))
+        let said = pulled(
+            facts,
+            &["tunnel error", "Proxy Authentication Required", "proxy authorization required"],
+        )?;
+        Some(Finding::new(
+            format!("the proxy does not let machines through to the registry: {}", image(&said)),
+            [said],
+        ))
     },
 };
 

@@ -43,7 +43,8 @@ pub fn controller(config: &Value, name: &str) -> Result<Controller, String> {
             lists.iter().filter_map(|l| l.as_array()).flatten().filter_map(|h| h["name"].as_str()).collect();
         if all.is_empty() { "it lists no hosts".into() } else { format!("it has {}", all.join(", ")) }
     };
-    let host = hosts.find(|host| host["name"] == name).ok_or_else(|| format!("no host {name}: {}", names()))?;
+    let host =
+        hosts.find(|host| host["name"] == name).ok_or_else(|| format!("no host {name}: {}", names()))?;
     let bmc = &host["bmc"];
     let text = |key: &str| bmc[key].as_str().filter(|text| !text.is_empty());
     let address = text("address").ok_or_else(|| format!("host {name} has no bmc.address"))?;
@@ -65,8 +66,14 @@ fn parse(address: &str) -> Result<(String, String), String> {
         format!("{address:?} has no scheme: write redfish://{address}, or redfish-virtualmedia://…")
     })?;
     let (kind, transport) = scheme.split_once('+').unwrap_or((scheme, "https"));
-    let speaks_redfish =
-        ["redfish", "redfish-virtualmedia", "redfish-uefihttp", "idrac-redfish", "idrac-virtualmedia", "ilo5-redfish"];
+    let speaks_redfish = [
+        "redfish",
+        "redfish-virtualmedia",
+        "redfish-uefihttp",
+        "idrac-redfish",
+        "idrac-virtualmedia",
+        "ilo5-redfish",
+    ];
     if !speaks_redfish.contains(&kind) {
         return Err(format!(
             "{kind}:// is not spoken here, only Redfish: write redfish://… if the controller knows it, or wake the machine \
@@ -93,7 +100,11 @@ mod tests {
     fn addresses_are_the_baremetal_operators() {
         for (address, server, system) in [
             ("redfish://10.0.0.9/redfish/v1/Systems/1/", "https://10.0.0.9", "/redfish/v1/Systems/1"),
-            ("redfish-virtualmedia+http://[fd00::9]:8000/redfish/v1/Systems/a", "http://[fd00::9]:8000", "/redfish/v1/Systems/a"),
+            (
+                "redfish-virtualmedia+http://[fd00::9]:8000/redfish/v1/Systems/a",
+                "http://[fd00::9]:8000",
+                "/redfish/v1/Systems/a",
+            ),
             ("redfish+https://bmc.example.com", "https://bmc.example.com", ""),
         ] {
             assert_eq!(parse(address), Ok((server.to_string(), system.to_string())), "{address}");

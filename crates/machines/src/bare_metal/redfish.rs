@@ -13,6 +13,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 pub enum RedfishError {
     #[error("{server}: {why}; is this its address, and does this machine reach it?")]
     Unreachable { server: String, why: String },
+    #[error(
+        "{server}: its certificate is not trusted ({why}): put its CA into bmcVerifyCA, or set bmc.disableCertificateVerification"
+    )]
+    Untrusted { server: String, why: String },
     #[error("{server} refuses its user or password: bmc.username and bmc.password of the host")]
     Credentials { server: String },
     #[error("{method} {url}: {status}: {message}")]
@@ -67,7 +71,8 @@ impl Reset {
 
     /// The first that the controller knows; it need not say which those are.
     fn kind(self, allowed: &Value) -> Option<&'static str> {
-        let allowed: Option<Vec<_>> = allowed.as_array().map(|a| a.iter().filter_map(Value::as_str).collect());
+        let allowed: Option<Vec<_>> =
+            allowed.as_array().map(|a| a.iter().filter_map(Value::as_str).collect());
         let known = |kind: &&&str| allowed.as_ref().is_none_or(|allowed| allowed.contains(*kind));
         self.kinds().iter().find(known).copied()
     }
@@ -108,7 +113,10 @@ impl Redfish {
     pub async fn boots_once(&self) -> Result<Option<String>> {
         let boot = self.get(&self.system).await?["Boot"].clone();
         let once = boot["BootSourceOverrideEnabled"] == "Once";
-        Ok(boot["BootSourceOverrideTarget"].as_str().filter(|target| once && *target != "None").map(String::from))
+        Ok(boot["BootSourceOverrideTarget"]
+            .as_str()
+            .filter(|target| once && *target != "None")
+            .map(String::from))
     }
 
     pub async fn reset(&self, reset: Reset) -> Result<()> {
@@ -172,7 +180,9 @@ impl Redfish {
                 }
             }
         }
-        Err(RedfishError::Lacks("this controller has no virtual drive for an ISO: boot over the network".into()))
+        Err(RedfishError::Lacks(
+            "this controller has no virtual drive for an ISO: boot over the network".into(),
+        ))
     }
 
     /// The one member of a collection.
@@ -239,7 +249,11 @@ fn message(text: &str) -> String {
 fn unreachable(controller: &Controller, error: &dyn std::error::Error) -> RedfishError {
     let causes = std::iter::successors(Some(error), |e| e.source());
     let why = causes.last().unwrap_or(error).to_string();
-    RedfishError::Unreachable { server: controller.server.clone(), why }
+    let server = controller.server.clone();
+    match why.contains("certificate") {
+        true => RedfishError::Untrusted { server, why },
+        false => RedfishError::Unreachable { server, why },
+    }
 }
 
 #[cfg(test)]

@@ -54,7 +54,8 @@ fn connected(routes: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
 }
 
 fn packet(mac: &str) -> Option<Vec<u8>> {
-    let parts = mac.split([':', '-']).map(|part| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2));
+    let parts =
+        mac.split([':', '-']).map(|part| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2));
     let bytes = parts.collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() == 6)?;
     Some([0xff; 6].into_iter().chain(bytes.repeat(16)).collect())
 }
