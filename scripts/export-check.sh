@@ -3,6 +3,6 @@
 set -euo pipefail
 
 scripts/need.sh haproxy=haproxy dnsmasq=dnsmasq-base named-checkconf=bind9-utils dhcpd=isc-dhcp-server kea-dhcp4=kea-dhcp4-server \
-  nginx=nginx-light
+  nginx=nginx-light virt-xml-validate=libvirt-clients
 export PATH=$PATH:/usr/sbin:/sbin
 cargo test --release --locked --workspace --test real_clients -- --ignored --nocapture export::

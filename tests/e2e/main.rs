@@ -10,6 +10,7 @@ mod handoff;
 mod journal;
 mod machine;
 mod masters;
+mod mirrors;
 mod nodes;
 mod others;
 mod qemu;
@@ -55,8 +56,8 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 10] =
-    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu", "others"];
+const PARTS: [&str; 11] =
+    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu", "others", "mirrors"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -105,6 +106,10 @@ fn main() -> ExitCode {
         }
         if named("others") {
             others::checks(&mut suite);
+        }
+        // It brings a registry and a proxy of its own: by name only.
+        if named("mirrors") {
+            mirrors::checks(&mut suite);
         }
         if wanted("chaos") {
             for (check, (fault, flags, green)) in [

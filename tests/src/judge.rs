@@ -170,6 +170,21 @@ pub fn installed(events: &[Value], host: &str, mac: &str, address: &str) -> Resu
     Ok(())
 }
 
+/// The registry's log: it gave this path to somebody at this address, after it had seen who that was.
+pub fn pulled(registry: &str, path: &str, from: &str) -> Result<()> {
+    let lines: Vec<Value> = registry.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let of = |line: &Value, message: &str| {
+        line["msg"] == message
+            && line["http.request.uri"] == path
+            && line["http.request.remoteaddr"].as_str().is_some_and(|address| address.starts_with(from))
+    };
+    let shown = |line: &Value| of(line, "authorized request");
+    let given = |line: &Value| of(line, "response completed") && line["http.response.status"] == 200;
+    ensure!(lines.iter().any(shown), "the registry authorized nobody for {path}");
+    ensure!(lines.iter().any(given), "the registry gave {path} to nobody");
+    Ok(())
+}
+
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 mod tests;

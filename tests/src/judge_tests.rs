@@ -145,3 +145,20 @@ fn an_installation_has_its_order() {
     late.swap(5, 7);
     assert!(judged(&late).is_err());
 }
+
+#[test]
+fn a_pull_that_was_not_authorized_is_noticed() {
+    let line = |message: &str, from: &str, status: u16| {
+        json!({"msg": message, "http.request.uri": "/v2/a", "http.request.remoteaddr": from, "http.response.status": status}).to_string()
+    };
+    let log = |lines: &[String]| lines.join("\n");
+    let shown = line("authorized request", "10.0.0.1:4", 0);
+    let given = line("response completed", "10.0.0.1:4", 200);
+    assert!(pulled(&log(&[shown.clone(), given.clone()]), "/v2/a", "10.0.0.1:").is_ok());
+    assert!(pulled(&log(&[shown.clone(), given.clone()]), "/v2/b", "10.0.0.1:").is_err());
+    assert!(pulled(&log(&[shown.clone(), given.clone()]), "/v2/a", "10.0.0.2:").is_err());
+    assert!(
+        pulled(&log(&[shown, line("response completed", "10.0.0.1:4", 404)]), "/v2/a", "10.0.0.1:").is_err()
+    );
+    assert!(pulled(&given, "/v2/a", "10.0.0.1:").is_err());
+}

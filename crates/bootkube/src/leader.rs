@@ -59,7 +59,7 @@ async fn try_to(c: &Context) -> Result<bool> {
     there.status().await?;
 
     let started = Instant::now();
-    let http = Client::builder().timeout(QUIET_WITHIN).tls_certs_only([]).build()?;
+    let http = Client::builder().timeout(QUIET_WITHIN).tls_certs_only([]).no_proxy().build()?;
     let held = Held::new(api_server().ok_or_else(|| Error::Seen("no API server runs here".into()))?)?;
     timeout(HELD_FOR, async {
         // Quiet or not, then it hands over.

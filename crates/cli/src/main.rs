@@ -80,7 +80,7 @@ enum Command {
     Dashboard(dashboard::DashboardArgs),
     /// List certificate signing requests: who asked, whether it was approved, and why; approve them by hand
     Csr(csr::CsrArgs),
-    /// Add or remove a machine, let a reinstalled one join again, or show the journal of this machine
+    /// Add or remove a machine, switch it on or off, let a reinstalled one join again, or show the journal of this machine
     #[command(name = "node", subcommand)]
     Machine(node_reissue::MachineCommand),
     /// List the stages of the bootstrap node, or check one there and show the evidence

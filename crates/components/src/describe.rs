@@ -188,6 +188,32 @@ pub const COMPONENTS: &[Named] = &[
         },
     },
     Named {
+        name: "registry-mirrors",
+        text: Text {
+            what: "registry-mirrors.service, on every node of a cluster with mirrors: finds an image's mirror for containerd.",
+            why: "Mirror sets are of repositories, with any name on the mirror and its own credentials; containerd's hosts.toml has neither.",
+            reads: &["/etc/containerd/registry-mirrors.json", "/var/lib/kubelet/config.json"],
+            writes: &[],
+            check: "journalctl -u registry-mirrors",
+            fails: &["`nobody gives …`: its log and the pod's event name each mirror with what it said"],
+            upstream: "a part of CRI-O",
+            see: &["component.containerd", "port.22625", "field.imageDigestSources"],
+        },
+    },
+    Named {
+        name: "update-ca-trust",
+        text: Text {
+            what: "update-ca-trust.service: adds the install-config's additionalTrustBundle to what the node trusts.",
+            why: "A registry or a proxy with a private CA is refused by everything that does not know the CA.",
+            reads: &["/etc/pki/ca-trust/source/anchors/*"],
+            writes: &["/etc/ssl/certs/*"],
+            check: "systemctl status update-ca-trust",
+            fails: &["it has not run before containerd was started: systemctl restart containerd"],
+            upstream: "coreos-update-ca-trust.service",
+            see: &["component.containerd", "field.additionalTrustBundle"],
+        },
+    },
+    Named {
         name: "bootkube",
         text: Text {
             what: "bootkube.service, on the bootstrap node: works the stages of the plan from the first to the last.",

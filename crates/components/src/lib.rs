@@ -13,9 +13,11 @@ pub mod kube_scheduler;
 pub mod machine_config;
 pub mod network;
 pub mod node;
+pub mod outside;
 pub mod pod;
 
 pub use cluster_config::{ClusterConfig, ClusterConfigError};
+pub use outside::Outside;
 pub use pod::Place;
 
 #[cfg(test)]

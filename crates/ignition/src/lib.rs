@@ -194,18 +194,28 @@ impl Unit {
 }
 
 impl Config {
-    /// Later wins: same-path files, same-name units and users are replaced in place, others appended.
+    /// Later wins: same-path files, same-name units and users are replaced in place, others appended. A unit that has only drop-ins adds
+    /// them to the one of its name.
     pub fn merge(mut self, other: Config) -> Config {
         for file in other.storage.files {
             put(&mut self.storage.files, file, |f| f.path.clone());
         }
         for unit in other.systemd.units {
-            put(&mut self.systemd.units, unit, |u| u.name.clone());
+            put_unit(&mut self.systemd.units, unit);
         }
         for user in other.passwd.users {
             put(&mut self.passwd.users, user, |u| u.name.clone());
         }
         self
+    }
+}
+
+fn put_unit(units: &mut Vec<Unit>, unit: Unit) {
+    match units.iter_mut().find(|have| have.name == unit.name) {
+        Some(have) if unit.contents.is_none() && unit.enabled.is_none() => {
+            unit.dropins.into_iter().for_each(|dropin| put(&mut have.dropins, dropin, |d| d.name.clone()));
+        }
+        _ => put(units, unit, |u| u.name.clone()),
     }
 }
 

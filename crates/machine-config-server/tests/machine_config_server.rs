@@ -65,7 +65,8 @@ async fn start_with(inventory: Inventory, admission: &Admission) -> Running {
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
     let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
     let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
-    let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
+    let inputs =
+        Inputs { node, outside: Default::default(), root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for (path, contents) in render_bootstrap(&inputs).unwrap() {
         write(&dir.path().join("bootstrap").join(path), contents);
     }

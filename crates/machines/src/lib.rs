@@ -6,6 +6,7 @@
 //! off. What it boots *into* is decided by the server that answers its DHCP request.
 
 pub mod bad_disk;
+pub mod bare_metal;
 pub mod cgroup;
 pub mod config;
 mod confine;

@@ -11,6 +11,7 @@ pub mod etcd;
 pub mod first_boot;
 pub mod installer;
 pub mod kubelet_join;
+pub mod mirrors;
 pub mod network_check;
 pub mod recover;
 

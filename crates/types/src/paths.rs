@@ -193,6 +193,37 @@ paths! {
         upstream: "the same",
         see: &["cert.machine-config-server", "cert.root-ca"],
     }
+    KUBELET_PULL_SECRET = "/var/lib/kubelet/config.json": {
+        what: "The pull secret, as docker's config.json.",
+        why: "The kubelet hands its credentials to containerd with each pull, and registry-mirrors shows them to mirrors.",
+        check: "jq '.auths | keys' /var/lib/kubelet/config.json",
+        fails: &["401 or `pull access denied`: it has no entry for the registry; pullSecret of the install-config"],
+        upstream: "the same",
+        see: &["component.registry-mirrors", "field.pullSecret"],
+    }
+    REGISTRY_MIRRORS = "/etc/containerd/registry-mirrors.json": {
+        what: "Which repositories have mirrors, where, and whether their source may be asked.",
+        why: "Made of the cluster's ImageDigestMirrorSets; registry-mirrors.service works by it.",
+        check: "cat /etc/containers/registries.conf has the same for people",
+        upstream: "/etc/containers/registries.conf",
+        see: &["component.registry-mirrors", "port.22625", "field.imageDigestSources"],
+    }
+    USER_CA_BUNDLE = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt": {
+        what: "The install-config's additionalTrustBundle.",
+        why: "update-ca-trust.service makes everything on the node trust it, before containerd starts.",
+        check: "systemctl status update-ca-trust",
+        fails: &["x509: certificate signed by unknown authority: the registry's or the proxy's CA is not in it"],
+        upstream: "the same",
+        see: &["component.update-ca-trust", "field.additionalTrustBundle"],
+    }
+    PROXY_ENV = "/etc/mco/proxy.env": {
+        what: "HTTP_PROXY, HTTPS_PROXY and NO_PROXY for the services that go out.",
+        why: "A node behind a proxy has no other way out; what is the cluster's own is in NO_PROXY.",
+        check: "systemctl show containerd -p EnvironmentFiles",
+        fails: &["proxyconnect tcp: the proxy does not answer; an address in noProxy is asked directly"],
+        upstream: "the same",
+        see: &["field.proxy", "component.containerd"],
+    }
     CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock": {
         what: "Where containerd listens for the kubelet and crictl.",
         why: "crictl shows what runs when no API does.",

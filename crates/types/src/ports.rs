@@ -152,6 +152,17 @@ ports! {
         upstream: "quay.io, or a mirror registry",
         see: &["component.registry", "component.release-image"],
     }
+    REGISTRY_MIRRORS = 22625, "registry-mirrors", "TCP, on 127.0.0.1", "registry-mirrors.service on every node of a cluster with mirrors" <- "containerd and release-image.service on the same node": {
+        what: "Images of registries that have mirrors.",
+        why: "containerd's own mirrors are of whole registries and have no credentials; this maps repositories, and uses the node's pull secret.",
+        check: "journalctl -u registry-mirrors: a line for each image, with the mirror that had it",
+        fails: &[
+            "403 with `nobody gives …`: each mirror is named with what it said, e.g. 401 or an unknown certificate authority",
+            "403 with `name the image by digest`: mirrors are for digests, and the policy forbids to ask the source",
+        ],
+        upstream: "nothing: CRI-O maps names itself, by /etc/containers/registries.conf",
+        see: &["component.registry-mirrors", "component.containerd", "file./etc/containerd/registry-mirrors.json"],
+    }
     SSH = 22, "ssh", "TCP", "sshd on every node" <- "people, `verify`, `gather` and `preflight` of machines elsewhere": {
         what: "ssh to a node, as user core with the install-config's sshKey.",
         why: "A node that has not joined, or whose kubelet is broken, cannot be asked through the API; core may use sudo.",

@@ -32,7 +32,7 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 18] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
@@ -41,12 +41,14 @@ const PARTS: [Part; 16] = [
     part("restore", "make e2e E2E=restore", None),
     part("workers", "make e2e E2E=workers", Some("make e2e E2E=workers")),
     part("qemu", "make e2e E2E=qemu", Some("make e2e E2E=qemu")),
+    part("bare-metal", "make build && scripts/bare-metal.sh", None),
     part("step", "make e2e E2E=step", None),
-    part("others", "make e2e E2E=others", None),
     part("helper-bench", "make helper-bench", None),
     part("prober", "make prober", None),
     part("chaos", "make chaos", None),
     part("conformance", "make conformance", Some(TENTH)),
+    part("mirrors", "make e2e E2E=mirrors", Some("make e2e E2E=mirrors")),
+    part("others", "make e2e E2E=others", Some("make e2e E2E=others")),
     part("bench", "make bench BENCH='--runs 3 --report docs/reports'", None),
     part("soak", "make soak", None),
 ];
@@ -126,10 +128,10 @@ mod tests {
 
     #[test]
     fn every_short_part_has_its_day() {
-        let days: std::collections::BTreeSet<_> = (100..106).map(|day| of_day(day).0).collect();
+        let days: std::collections::BTreeSet<_> = (100..107).map(|day| of_day(day).0).collect();
         assert_eq!(
             days.into_iter().collect::<Vec<_>>(),
-            ["conformance", "dist", "e2e", "qemu", "recover", "workers"]
+            ["conformance", "dist", "e2e", "mirrors", "qemu", "recover", "workers"]
         );
     }
 

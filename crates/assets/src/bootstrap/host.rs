@@ -3,9 +3,9 @@
 use crate::config::InstallConfig;
 use crate::config::model::Proxy;
 use crate::shape;
+use seedling_components::outside::{MirrorSource, registries_conf};
 use seedling_ignition::{Dropin, File, Unit};
 use serde_json::json;
-use std::fmt::Write;
 
 pub(super) fn files(config: &InstallConfig) -> Vec<File> {
     let given = &config.merged;
@@ -44,25 +44,16 @@ pub(super) fn units() -> Vec<Unit> {
     ]
 }
 
-/// One block a source: by digest only, in the order of the mirrors.
 fn registries(config: &InstallConfig) -> String {
     let given = &config.merged;
     let content = given.image_content_sources.iter().map(|s| (&s.source, &s.mirrors, ""));
     let digest = given.image_digest_sources.iter().map(|s| (&s.source, &s.mirrors, s.source_policy.as_str()));
-    let mut text = String::new();
-    for (source, mirrors, policy) in content.chain(digest) {
-        let _ = write!(
-            text,
-            "\n[[registry]]\nprefix = \"\"\nlocation = {source:?}\nmirror-by-digest-only = true\n"
-        );
-        if policy == "NeverContactSource" {
-            text.push_str("blocked = true\n");
-        }
-        for mirror in mirrors {
-            let _ = write!(text, "\n[[registry.mirror]]\nlocation = {mirror:?}\n");
-        }
-    }
-    text
+    let sources = content.chain(digest).map(|(source, mirrors, policy)| MirrorSource {
+        source: source.clone(),
+        mirrors: mirrors.clone(),
+        never_contact_source: policy == "NeverContactSource",
+    });
+    registries_conf(&sources.collect::<Vec<_>>())
 }
 
 /// What a node OS reads on its first boot: whether to run in FIPS mode.

@@ -12,6 +12,7 @@ use crate::{
     CreateError, Options, Result, certificates, expiry, identity, install_config, keys, kubeconfig,
     manifests, nodes, overrides, release, roles, shape,
 };
+use seedling_components::Outside;
 use seedling_components::node::{self, NodeParams};
 use seedling_ignition::{Config, Dropin, File, Passwd, Resource, Storage, Systemd, Unit, User, data_url};
 use seedling_pki::trust::installer::{BUNDLES, LEAVES, SIGNERS};
@@ -75,7 +76,10 @@ fn config(made: &Parents) -> Result<Config> {
         systemd: Systemd { units: units() },
         ..Config::default()
     };
-    let mut config = node::bootstrap(&params)?.merge(own);
+    let manifests = manifests(made)?;
+    let outside = Outside::of_manifests(manifests.values().map(String::as_str));
+    let outside = node::outside(&config.domain, &outside, true);
+    let mut config = node::bootstrap(&params)?.merge(own).merge(outside);
     if let Some(address) = node_ip(made.run().options)? {
         let contents =
             format!("[Service]\nEnvironment=\"NODE_ARGS=--node-ip={address} --address={address}\"\n");

@@ -133,7 +133,7 @@ fn start_control_plane(c: &Context) -> Result<()> {
 async fn wait_for_api(c: &Context) -> Result<()> {
     println!("Waiting up to 20m0s for the Kubernetes API");
     println!("Waiting for API server to come up...");
-    let http = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).build()?;
+    let http = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).no_proxy().build()?;
     let url = format!("https://localhost:{}/readyz", ports::API);
     let condition = Condition::new(
         conditions::API_ANSWERS.sentence,

@@ -3,6 +3,7 @@
 use super::{names, written};
 use crate::error::in_file;
 use crate::{Context, Outcome, Result, conditions};
+use seedling_components::Outside;
 use seedling_components::machine_config::{
     AUDIT_DIR, Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
 };
@@ -28,6 +29,7 @@ pub(crate) const STAGE: Stage = Stage {
         "auth/kubeconfig-kubelet",
         "openshift/* (MachineConfigs)",
         "manifests/cluster-config.yaml",
+        "manifests/* (pull secret, mirrors, trust bundle, proxy)",
         "release.json",
         "node-tokens.json",
     ],
@@ -67,6 +69,10 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
         let file = format!("openshift/{name}");
         texts.push((c.dir(&file).display().to_string(), c.read(&file)?));
     }
+    let mut manifests = Vec::new();
+    for name in names(&c.dir("manifests"))? {
+        manifests.push(c.read(&format!("manifests/{name}"))?);
+    }
     let (root_ca, kube_ca) =
         (c.read("tls/root-ca.crt")?, c.read("tls/kube-apiserver-complete-client-ca-bundle.crt")?);
     let kube_ca = kube_ca + &c.read("tls/kubelet-client-signer.crt")?;
@@ -77,6 +83,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
             cluster_dns: c.config.dns_address().into(),
             pod_networks: vec![c.config.cluster_network.into()],
         },
+        outside: Outside::of_manifests(manifests.iter().map(String::as_str)),
         root_ca: &root_ca,
         kube_ca: &kube_ca,
         extra: read_machine_configs(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?,

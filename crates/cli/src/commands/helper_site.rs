@@ -203,7 +203,7 @@ fn systemctl(arguments: &[&str]) -> Result<()> {
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// Which program: haproxy, dnsmasq, bind, dhcpd, kea, nginx, pxelinux, matchbox
+    /// Which program: haproxy, dnsmasq, bind, dhcpd, kea, nginx, pxelinux, matchbox, libvirt
     #[arg(value_parser = program)]
     program: Program,
     /// The helper's configuration

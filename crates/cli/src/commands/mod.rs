@@ -2,6 +2,7 @@
 
 pub(crate) mod analyze;
 mod ask;
+mod bare_metal;
 pub(crate) mod certs;
 mod certs_live;
 mod certs_recover;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use seedling_bootkube::{Extent, run_extent};
-use seedling_node::{approve_csr, etcd, first_boot, installer, kubelet_join, recover};
+use seedling_node::{approve_csr, etcd, first_boot, installer, kubelet_join, mirrors, recover};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +71,9 @@ pub(crate) enum NodeCommand {
     /// Any node: ask for a new certificate if the old one expired while the node was off
     #[command(hide = true)]
     KubeletRecover,
+    /// Any node: ask mirrors for images, on behalf of containerd
+    #[command(hide = true)]
+    RegistryMirrors,
     /// Serve nodes their configuration
     #[command(hide = true, subcommand)]
     MachineConfigServer(ServerCommand),
@@ -172,6 +175,7 @@ pub(crate) async fn run(command: NodeCommand) -> Result<()> {
         NodeCommand::FirstBoot { helper } => Ok(first_boot::check_disk_and_clock(&helper).await?),
         NodeCommand::KubeletJoin { node } => Ok(kubelet_join::join(Path::new(ROOT), &node).await?),
         NodeCommand::KubeletRecover => Ok(recover::node::ask(Path::new(ROOT)).await.map(drop)?),
+        NodeCommand::RegistryMirrors => Ok(mirrors::serve().await?),
         NodeCommand::MachineConfigServer(ServerCommand::Bootstrap) => {
             Ok(seedling_machine_config_server::serve_bootstrap().await?)
         }

@@ -2,7 +2,7 @@
 //! about machines.
 
 use super::csr::Cluster;
-use super::{membership, node_change};
+use super::{bare_metal, membership, node_change};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use seedling_api::Infrastructure;
@@ -26,6 +26,14 @@ pub(crate) enum MachineCommand {
     /// The old token stops working, and the machine may ask for its node's certificate with one new key. If it boots over the network from the
     /// helper, it installs itself again.
     Reissue(ReissueArgs),
+    /// Switch a machine on or off by its management controller (Redfish), or ask it
+    Power(bare_metal::PowerArgs),
+    /// Say what a machine boots from the next time, by its management controller (Redfish), and put an ISO into its drive
+    Boot(bare_metal::BootArgs),
+    /// Wake a machine by a packet to its network card (Wake-on-LAN)
+    ///
+    /// Its firmware must be told to listen for that. Run it on a machine in the same network.
+    Wake(bare_metal::WakeArgs),
     /// On a node: show step by step what was done on it
     Journal(super::journal::NodeJournalArgs),
 }
@@ -54,6 +62,9 @@ pub(crate) async fn run(command: MachineCommand) -> Result<()> {
         MachineCommand::Reissue(args) => args,
         MachineCommand::Add(args) => return node_change::add(args).await,
         MachineCommand::Remove(args) => return node_change::remove(args).await,
+        MachineCommand::Power(args) => return bare_metal::power(args).await,
+        MachineCommand::Boot(args) => return bare_metal::boot(args).await,
+        MachineCommand::Wake(args) => return bare_metal::wake_machine(&args),
         MachineCommand::Journal(args) => return super::journal::of_node(args),
     };
     let (dir, kubeconfig) = (args.dir, args.bootstrap_kubeconfig.as_deref());

@@ -1,11 +1,13 @@
 //! Stage mco-bootstrap: what the bootstrap machine-config server serves from, and what the cluster gets of the same.
 
 use super::*;
+use crate::Outside;
 use crate::node::NodeParams;
 use seedling_types::names::{NS_CONFIG, NS_MCO};
 
 pub struct Inputs<'a> {
     pub node: NodeParams<'a>,
+    pub outside: Outside,
     /// root-ca.crt: signs the machine-config server's certificate.
     pub root_ca: &'a str,
     /// kube-apiserver-complete-client-ca-bundle.crt: the clients that a kubelet trusts.
@@ -40,7 +42,7 @@ pub fn cluster_manifests(inputs: &Inputs) -> Result<BTreeMap<String, Vec<u8>>, R
     for name in POOLS {
         put(&format!("{name}.machineconfigpool.yaml"), pool(name));
     }
-    for mc in machine_configs(&inputs.node)? {
+    for mc in inputs.own()? {
         put(&format!("{}.machineconfig.yaml", mc.metadata.name), mc.to_value());
     }
     put("csr-bootstrap-role-binding.yaml", joins());
@@ -53,10 +55,15 @@ impl Inputs<'_> {
     fn controller(&self) -> Value {
         controller_config(&self.node, self.root_ca, self.kube_ca)
     }
+    /// The built-in ones.
+    fn own(&self) -> Result<Vec<MachineConfig>, RenderError> {
+        let outside = outside_configs(self.node.domain, &self.outside);
+        Ok(machine_configs(&self.node)?.into_iter().chain(outside).collect())
+    }
 }
 
 fn all_configs(inputs: &Inputs) -> Result<Vec<MachineConfig>, RenderError> {
-    Ok(inputs.extra.iter().cloned().chain(machine_configs(&inputs.node)?).collect())
+    Ok(inputs.extra.iter().cloned().chain(inputs.own()?).collect())
 }
 
 fn namespace() -> Value {
@@ -133,7 +140,8 @@ mod tests {
             ignition: {version: 3.2.0}, passwd: {users: [{name: core, sshAuthorizedKeys: [ssh-ed25519 AAAA c]}]}}}\n";
         let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
         let extra = read_machine_configs([("99_ssh.yaml", ssh), ("x.yaml", other)]).unwrap();
-        let inputs = Inputs { node, root_ca: "ROOT\n", kube_ca: "KUBE\n", extra };
+        let outside = Outside { pull_secret: "{}".into(), ..Outside::default() };
+        let inputs = Inputs { node, outside, root_ca: "ROOT\n", kube_ca: "KUBE\n", extra };
         let files = render_bootstrap(&inputs).unwrap();
         let paths: Vec<_> = files.keys().map(|p| p.split('/').next().unwrap()).collect();
         assert_eq!(

@@ -12,7 +12,9 @@ mod sources;
 pub use bootstrap::{Inputs, cluster_manifests, render_bootstrap};
 pub use daemon_set::{AUDIT_DIR, SERVER, server_daemon_set};
 pub use render::{RenderError, render, rendered_name, selected};
-pub use sources::{controller_config, machine_configs, pool, read_machine_configs, with_configuration};
+pub use sources::{
+    controller_config, machine_configs, outside_configs, pool, read_machine_configs, with_configuration,
+};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};

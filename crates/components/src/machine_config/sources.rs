@@ -1,10 +1,11 @@
 //! What rendering starts from: the built-in MachineConfigs, the pools, the ControllerConfig, and the files people add.
 
 use super::{API_VERSION, CONTROLLER_CONFIG, MachineConfig, ROLE_LABEL, RenderError};
+use crate::Outside;
 use crate::node::{self, NodeParams};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use seedling_types::Role;
 use seedling_types::release::MissingComponent;
+use seedling_types::{ClusterDomain, Role};
 use serde_json::{Value, json};
 
 const ROLES: [Role; 2] = [Role::Master, Role::Worker];
@@ -25,6 +26,15 @@ pub fn machine_configs(node: &NodeParams) -> Result<Vec<MachineConfig>, MissingC
         ]);
     }
     Ok(configs)
+}
+
+/// `99-<role>-generated-registries`: what changes with pull secret, mirrors, trust bundle and proxy. Upstream's has the mirrors only.
+pub fn outside_configs(domain: &ClusterDomain, outside: &Outside) -> Vec<MachineConfig> {
+    let of_role = |role: Role| {
+        let name = format!("99-{}-generated-registries", role.as_str());
+        MachineConfig::of_role(name, role.as_str(), json!(node::outside(domain, outside, false)))
+    };
+    ROLES.map(of_role).into()
 }
 
 /// The MachineConfigs among manifests; other kinds are somebody else's.

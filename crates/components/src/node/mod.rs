@@ -1,12 +1,15 @@
 //! What a node carries: its software, containerd and the kubelet, as Ignition fragments.
 //!
 //! In: the cluster domain, the release, the DNS service address. Out: the same three fragments (`base`, `container_runtime`,
-//! `kubelet`) for the bootstrap node's own config and for the MachineConfigs `00-`, `01-…-container-runtime`, `01-…-kubelet`.
+//! `kubelet`) for the bootstrap node's own config and for the MachineConfigs `00-`, `01-…-container-runtime`, `01-…-kubelet`; and `outside`, a
+//! fourth, of what the install-config says about registries and proxies.
 
 mod firewall;
 mod kubelet;
+mod outside;
 
 pub use kubelet::config as kubelet_config;
+pub use outside::{MIRRORS_HEADER, MirrorsFile, outside};
 
 use ipnet::IpNet;
 use seedling_ignition::{Config, File, Storage, Systemd, Unit};

@@ -5,6 +5,10 @@ use crate::Evidence;
 
 /// What failed pulls say, on any machine: the journals of those who pull. The kubelet's and containerd's begin with the same words.
 fn pulled(facts: &Facts, words: &[&str]) -> Option<Evidence> {
+    pulled_where(facts, |line| words.iter().any(|word| line.contains(word)))
+}
+
+fn pulled_where(facts: &Facts, says: impl Fn(&str) -> bool) -> Option<Evidence> {
     const FAILED: &[&str] = &[
         "Failed to pull image",
         "failed to pull",
@@ -14,8 +18,7 @@ fn pulled(facts: &Facts, words: &[&str]) -> Option<Evidence> {
         "release image",
     ];
     let is_pull = |line: &str| {
-        (FAILED.iter().any(|start| line.contains(start)) || line.contains("release-image["))
-            && words.iter().any(|word| line.contains(word))
+        (FAILED.iter().any(|start| line.contains(start)) || line.contains("release-image[")) && says(line)
     };
     facts.machines.iter().find_map(|machine| {
         ["release-image", "bootkube", "kubelet", "containerd"]
@@ -52,6 +55,47 @@ pub(super) const PROXY: Rule = Rule {
     },
 };
 
+pub(super) const PROXY_REFUSES: Rule = Rule {
+    name: "proxy-refuses",
+    link: Link::Images,
+    cause: "the proxy does not let machines through to the registry",
+    next: "look into the proxy's log: its user and password are in `proxy` of install-config.yaml, and it must resolve the registry's name and \
+           allow CONNECT to its port",
+    messages: &[
+        "proxyconnect tcp: Proxy Authentication Required",
+        "407 Proxy Authentication Required",
+        "tunnel error: unsuccessful",
+        "proxy refuses CONNECT",
+    ],
+    find: |facts| {
+        let said = pulled(
+            facts,
+            &["tunnel error", "Proxy Authentication Required", "proxy authorization required"],
+        )?;
+        Some(Finding::new(
+            format!("the proxy does not let machines through to the registry: {}", image(&said)),
+            [said],
+        ))
+    },
+};
+
+pub(super) const UNTRUSTED: Rule = Rule {
+    name: "registry-untrusted",
+    link: Link::Images,
+    cause: "the registry's certificate is signed by an authority that the machines do not know",
+    next: "put the certificate of that authority into `additionalTrustBundle` of install-config.yaml; \
+           `openssl s_client -connect REGISTRY -showcerts` shows who signed",
+    messages: &[
+        "failed to pull image: x509: certificate signed by unknown authority",
+        "invalid peer certificate: UnknownIssuer",
+        "registry certificate private CA",
+    ],
+    find: |facts| {
+        let said = pulled(facts, &["unknown authority", "UnknownIssuer"])?;
+        Some(Finding::new(format!("the registry's certificate is not trusted: {}", image(&said)), [said]))
+    },
+};
+
 pub(super) const UNAUTHORIZED: Rule = Rule {
     name: "pull-unauthorized",
     link: Link::Images,
@@ -65,7 +109,12 @@ pub(super) const UNAUTHORIZED: Rule = Rule {
         "no basic auth credentials",
     ],
     find: |facts| {
-        let said = pulled(facts, &["401 ", "nauthorized", "authorization failed", "403 Forbidden"])?;
+        // The service for mirrors says 403 whatever it was, and then what it was.
+        let said = pulled_where(facts, |line| {
+            let words = ["401 ", "nauthorized", "authorization failed"];
+            let refused = line.contains("403 Forbidden") && !line.contains("denied: ");
+            refused || words.iter().any(|word| line.contains(word))
+        })?;
         Some(Finding::new(format!("the registry refuses the pull secret: {}", image(&said)), [said]))
     },
 };

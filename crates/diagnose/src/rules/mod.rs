@@ -41,6 +41,8 @@ pub const RULES: &[Rule] = &[
     machine::DISK_FULL,
     machine::CONTAINERD_DOWN,
     images::PROXY,
+    images::PROXY_REFUSES,
+    images::UNTRUSTED,
     images::UNAUTHORIZED,
     images::DAMAGED,
     images::REGISTRY_DOWN,

@@ -50,6 +50,27 @@ fn a_first_boot_that_does_not_end_is_explained() {
     }
 }
 
+/// As the kubelet and release-image.service said it of a registry behind a proxy.
+#[test]
+fn a_pull_that_fails_is_explained() {
+    const KUBELET: &str = "bootstrap/journals/kubelet.log";
+    let mirror = "Failed to pull image \"quay.io/app@sha256:00\": failed to resolve image: unexpected status from HEAD request to \
+                  http://127.0.0.1:22625/v2/app/manifests/sha256:00?ns=quay.io: 403 Forbidden\\ndenied: nobody gives quay.io/app: m/app: ";
+    for (want, said) in [
+        ("registry-untrusted", format!("{mirror}invalid peer certificate: UnknownIssuer")),
+        ("pull-unauthorized", format!("{mirror}401 Unauthorized: the pull secret has no credentials for it, or wrong ones")),
+        ("proxy-refuses", format!("{mirror}tunnel error: unsuccessful")),
+        ("registry-unreachable", format!("{mirror}tcp connect error")),
+        (
+            "registry-untrusted",
+            "Failed to pull image \"r/app:1\": tls: failed to verify certificate: x509: certificate signed by unknown authority".into(),
+        ),
+        ("pull-unauthorized", "Failed to pull image \"r/app:1\": unexpected status from HEAD request to https://r/v2/: 403 Forbidden".into()),
+    ] {
+        assert_eq!(first(&[(KUBELET, said.as_str())]), Some(want), "{said}");
+    }
+}
+
 /// Whatever the others' logs say of an etcd that does not answer.
 #[test]
 fn without_a_majority_nothing_else_is_the_cause() {

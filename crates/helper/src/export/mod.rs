@@ -7,6 +7,7 @@ mod dhcp;
 mod dns;
 mod http;
 mod kea;
+mod libvirt;
 mod menus;
 mod proxy;
 
@@ -25,10 +26,11 @@ pub enum Program {
     Nginx,
     Pxelinux,
     Matchbox,
+    Libvirt,
 }
 
 impl Program {
-    pub const ALL: [Program; 8] = [
+    pub const ALL: [Program; 9] = [
         Program::Haproxy,
         Program::Dnsmasq,
         Program::Bind,
@@ -37,6 +39,7 @@ impl Program {
         Program::Nginx,
         Program::Pxelinux,
         Program::Matchbox,
+        Program::Libvirt,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -49,6 +52,7 @@ impl Program {
             Program::Nginx => "nginx",
             Program::Pxelinux => "pxelinux",
             Program::Matchbox => "matchbox",
+            Program::Libvirt => "libvirt",
         }
     }
 
@@ -82,6 +86,7 @@ pub fn export(program: Program, config: &HelperConfig) -> Result<Vec<Exported>, 
         Program::Nginx => http::nginx(config),
         Program::Pxelinux => menus::pxelinux(config),
         Program::Matchbox => menus::matchbox(config),
+        Program::Libvirt => libvirt::libvirt(config),
     })
 }
 

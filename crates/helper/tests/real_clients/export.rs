@@ -15,7 +15,7 @@ fn exported(lab: &Lab, config: &HelperConfig, program: Program) {
 }
 
 #[test]
-#[ignore = "needs haproxy, dnsmasq, bind9-utils, isc-dhcp-server, kea and nginx: scripts/export-check.sh"]
+#[ignore = "needs haproxy, dnsmasq, bind9-utils, isc-dhcp-server, kea, nginx and libvirt-clients: scripts/export-check.sh"]
 fn the_real_programs_take_what_is_exported() {
     let lab = booting(&["worker-0"], &[("undionly.kpxe", b"x")]);
     lab.write("ignition/bootstrap.ign", "{}");
@@ -53,6 +53,9 @@ fn the_real_programs_take_what_is_exported() {
             format!("touch {0}; dhcpd -t -cf {1} -lf {0} br0", at("dhcpd/leases"), at("dhcpd/dhcpd.conf")),
             format!("kea-dhcp4 -t {}", at("kea/kea-dhcp4.conf")),
             format!("nginx -t -g 'pid {};' -c {}", at("nginx/pid"), at("nginx/nginx.conf")),
+            format!("virt-xml-validate {} network", at("libvirt/network.xml")),
+            format!("virt-xml-validate {} domain", at("libvirt/master-0.xml")),
+            format!("sh -n {}", at("libvirt/define.sh")),
         ];
         for command in table {
             let said = lab.run("bridge", &format!("export PATH=$PATH:/usr/sbin:/sbin; {command} 2>&1"));

@@ -229,7 +229,8 @@ async fn receive_data(args: &JoinArgs) -> Result<()> {
     let Some((program, flags)) = args.command.split_first() else { return Ok(()) };
     let child = tokio::process::Command::new(program).args(flags).kill_on_drop(true).spawn();
     let mut child = child.map_err(cannot("start", program))?;
-    let http = reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).build()?;
+    let http =
+        reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).no_proxy().build()?;
     let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
     let condition = Condition::new(
         conditions::DATA_ARRIVES.sentence,
@@ -347,7 +348,7 @@ async fn turn(etcd: &mut Etcd, http: &reqwest::Client, me: Ipv4Addr) -> Result<O
 fn peer_client(tls: &EtcdTls) -> Result<reqwest::Client> {
     let identity = reqwest::Identity::from_pem(format!("{}{}", tls.cert, tls.key).as_bytes())?;
     let ca = reqwest::Certificate::from_pem_bundle(tls.ca.as_bytes())?;
-    let builder = reqwest::Client::builder().identity(identity).tls_certs_only(ca);
+    let builder = reqwest::Client::builder().identity(identity).tls_certs_only(ca).no_proxy();
     Ok(builder.timeout(Duration::from_millis(500)).build()?)
 }
 

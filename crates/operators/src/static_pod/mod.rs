@@ -110,6 +110,7 @@ impl Env {
         let release = release_info(&client).await?;
         let http = reqwest::Client::builder()
             .tls_danger_accept_invalid_certs(true)
+            .no_proxy()
             .timeout(Duration::from_secs(2))
             .build()
             .map_err(OperatorError::Http)?;

@@ -83,7 +83,8 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
     let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
     let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
-    let inputs = Inputs { node, root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
+    let inputs =
+        Inputs { node, outside: Default::default(), root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for contents in cluster_manifests(&inputs).unwrap().into_values() {
         let object: Value = serde_saphyr::from_str(std::str::from_utf8(&contents).unwrap()).unwrap();
         if object["kind"] != "ConfigMap" {

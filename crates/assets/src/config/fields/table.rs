@@ -8,7 +8,7 @@ pub(crate) static INSTALL_CONFIG: Struct = Struct {
     doc: "What a cluster is to be: its name, machines, networks and secrets.",
     fields: &[
         Field::text("additionalTrustBundle", "Certificates in PEM that the nodes are to trust beside those of their operating system, e.g. of a proxy or a mirror registry."),
-        Field::new("additionalTrustBundlePolicy", Kind::Text("types.PolicyType"), "When the nodes trust additionalTrustBundle: with a proxy only, or always.")
+        Field::new("additionalTrustBundlePolicy", Kind::Text("types.PolicyType"), "Whether Proxy cluster names additionalTrustBundle as trustedCA: with a proxy only, or always. Nodes trust it in any case.")
             .default("Proxyonly").values(&["Proxyonly", "Always"]),
         Field::text("apiVersion", "The version of this format.").required().values(&["v1", "v1beta3", "v1beta4"]),
         Field::new("arbiter", POOL, "A small machine that votes in etcd and carries no control plane, beside two control-plane machines."),
