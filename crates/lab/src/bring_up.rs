@@ -201,14 +201,14 @@ fn different_questions(events: &[HelperEvent], host: &Host) -> usize {
         HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
             Some(message.clone())
         }
-        HelperEventKind::Tftp { file, remote, .. } if *remote == host.address => Some(file.clone()),
+        HelperEventKind::Tftp { file, remote, .. } if host.is_at(*remote) => Some(file.clone()),
         HelperEventKind::Http { path, remote, .. } | HelperEventKind::Registry { path, remote, .. }
-            if *remote == host.address =>
+            if host.is_at(*remote) =>
         {
             Some(path.clone())
         }
         HelperEventKind::Boot { host: of, state, .. } if *of == host.name => Some(format!("{state:?}")),
-        HelperEventKind::Connection { backend, remote, .. } if *remote == host.address => {
+        HelperEventKind::Connection { backend, remote, .. } if host.is_at(*remote) => {
             Some(backend.clone())
         }
         _ => None,

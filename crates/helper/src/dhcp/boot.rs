@@ -5,6 +5,7 @@ use crate::boot::efi_loader;
 use dhcproto::v4::{DhcpOption, Message, OptionCode, UnknownOption};
 use seedling_types::helper::BootConfig;
 use seedling_types::{HelperConfig, Host, ports};
+use std::net::SocketAddr;
 
 const HTTP_CLIENT: &[u8] = b"HTTPClient";
 const PXE_CLIENT: &[u8] = b"PXEClient";
@@ -58,7 +59,7 @@ pub fn client(request: &Message) -> Option<Client> {
 
 /// The file, as this client is to ask for it.
 pub fn file(config: &HelperConfig, boot: &BootConfig, host: &Host, client: Client) -> Option<String> {
-    let base = format!("http://{}:{}/boot", config.address, ports::HELPER_HTTP);
+    let base = format!("http://{}/boot", SocketAddr::new(config.address, ports::HELPER_HTTP));
     match client {
         Client::Bios => Some(boot.bios_loader.clone()),
         Client::Efi => Some(efi_loader(boot).into()),

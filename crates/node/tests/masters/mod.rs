@@ -68,7 +68,7 @@ impl Masters {
             (NAMES.iter().enumerate().map(host).collect::<Vec<_>>(), ClusterDomain("ocp4".into()));
         let cluster = Cluster {
             domain: &domain,
-            service_address: [172, 30, 0, 1].into(),
+            service_addresses: vec![[172, 30, 0, 1].into()],
             api_vips: &[],
             hosts: &hosts,
         };

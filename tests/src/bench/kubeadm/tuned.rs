@@ -70,9 +70,8 @@ impl Tuned {
     pub(super) fn new(domain: &ClusterDomain, field: &Field) -> Result<Self> {
         let config = ClusterConfig {
             domain: domain.clone(),
-            cluster_network: POD_NETWORK.parse()?,
-            host_prefix: 24,
-            service_network: SERVICE_NETWORK.parse()?,
+            pod_networks: vec![PodNetwork { cidr: POD_NETWORK.parse()?, host_prefix: 24 }],
+            service_networks: vec![SERVICE_NETWORK.parse()?],
             control_plane_replicas: 3,
             compute_replicas: 0,
         };
@@ -146,8 +145,8 @@ fn patch(name: &str, pod: &Value) -> Value {
 
 fn kube_proxy(config: &ClusterConfig, domain: &ClusterDomain) -> Result<Value> {
     let params = network::NetworkParams {
-        cluster_network: config.cluster_network,
-        service_network: config.service_network,
+        cluster_networks: &config.pod_cidrs(),
+        service_networks: &config.service_networks,
         api_host: &domain.api(),
         api_port: seedling_types::ports::API,
         flannel_image: "",
