@@ -16,6 +16,7 @@ mod quorum;
 mod recover;
 mod restore;
 mod seeds;
+mod stack;
 mod step;
 mod trust;
 mod verify;
@@ -54,8 +55,8 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 9] =
-    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu"];
+const PARTS: [&str; 10] =
+    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "stack", "step", "qemu"];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -97,6 +98,10 @@ fn main() -> ExitCode {
         // Two bring-ups of their own: by name only.
         if named("workers") {
             workers::checks(&mut suite);
+        }
+        // Two bring-ups of their own: by name only.
+        if named("stack") {
+            stack::checks(&mut suite);
         }
         // An emulated machine takes its time: by name only.
         if named("qemu") {

@@ -243,6 +243,7 @@ mod tests {
             role: Role::Worker,
             mac: "52:54:00:5e:ed:1b".into(),
             address: [192, 168, 100, 21].into(),
+            second_address: None,
         };
         let event = |what| HelperEvent { time: String::new(), what };
         let file = |path: &str, last: u8| {

@@ -26,6 +26,7 @@ fn with_cluster<T>(api_vips: &[IpAddr], look: impl FnOnce(&Cluster) -> T) -> T {
         role,
         mac: String::new(),
         address: [192, 168, 100, n].into(),
+        second_address: None,
     };
     let hosts = [(10, Role::Bootstrap), (11, Role::Master), (12, Role::Worker)].map(host);
     let domain = ClusterDomain::new("ocp4", "alchemy.com");

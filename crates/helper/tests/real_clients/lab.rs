@@ -303,6 +303,7 @@ fn hosts() -> Vec<Host> {
         role,
         mac: format!("52:54:00:00:00:{last}"),
         address: Ipv4Addr::new(192, 168, 100, last),
+        second_address: None,
     };
     vec![
         host("bootstrap", Role::Bootstrap, 10),

@@ -63,6 +63,7 @@ impl Masters {
             role: Role::Master,
             mac: String::new(),
             address: address(network, n),
+            second_address: None,
         };
         let (hosts, domain) =
             (NAMES.iter().enumerate().map(host).collect::<Vec<_>>(), ClusterDomain("ocp4".into()));
