@@ -151,19 +151,23 @@ fn answered(lab: &Lab, stack: &Stack) -> Result<()> {
 /// A web server on every node, and a Service in front of them.
 fn deploy(lab: &Lab) -> Result<Vec<Value>> {
     let release: Value = serde_json::from_str(&run(seedling().args(["release", "info", "-o", "json"]))?)?;
-    let script = "mkdir -p /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p '[::]:8080' -h /tmp/www";
+    let script =
+        "mkdir -p /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p '[::]:8080' -h /tmp/www";
     let labels = json!({"app": "web"});
     let container = json!({"name": "web", "image": release["images"]["tools"], "command": ["sh", "-c", script],
         "readinessProbe": {"httpGet": {"port": 8080, "path": "/"}, "periodSeconds": 1}});
     let pod = json!({"tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0,
         "containers": [container]});
-    create(lab, &json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "web"}, "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod}}},
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {
-            "ipFamilyPolicy": "PreferDualStack", "selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}},
-    ]}))?;
+    create(
+        lab,
+        &json!({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "web"}, "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": pod}}},
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {
+                "ipFamilyPolicy": "PreferDualStack", "selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}},
+        ]}),
+    )?;
     run(&mut lab.kubectl(&["rollout", "status", "daemonset/web", "--timeout=120s"]))?;
     pods(lab)
 }
@@ -175,7 +179,8 @@ fn pods(lab: &Lab) -> Result<Vec<Value>> {
 }
 
 fn fetch(lab: &Lab, pod: &str, host: &str, port: u16) -> Result<String> {
-    let host = if host.parse::<IpAddr>().is_ok_and(|a| a.is_ipv6()) { format!("[{host}]") } else { host.into() };
+    let host =
+        if host.parse::<IpAddr>().is_ok_and(|a| a.is_ipv6()) { format!("[{host}]") } else { host.into() };
     let url = format!("http://{host}:{port}/");
     Ok(run(&mut lab.kubectl(&["exec", pod, "--", "wget", "-qO-", &url]))?.trim().to_string())
 }
@@ -226,7 +231,14 @@ fn away(lab: &Lab, stack: &Stack) -> Result<()> {
     let pod = pods(lab)?;
     let pod = name(&pod[0]);
     let connect = |address: &str, port: &str| -> Result<bool> {
-        let ask = ["exec", pod, "--", "sh", "-c", &format!("nc -w 3 {address} {port} </dev/null && echo open || echo shut")];
+        let ask = [
+            "exec",
+            pod,
+            "--",
+            "sh",
+            "-c",
+            &format!("nc -w 3 {address} {port} </dev/null && echo open || echo shut"),
+        ];
         Ok(run(&mut lab.kubectl(&ask))?.contains("open"))
     };
     let mut ends = vec![(HELPER6, "fd5e:ed00:0:100::12")];

@@ -28,7 +28,9 @@ pub fn args(config: &ClusterConfig, place: Place, kubelet: Duration) -> Vec<Stri
     let mut args = file_flags(FILES, place);
     let masks: Vec<_> = match config.pod_networks.as_slice() {
         [one] => vec![("node-cidr-mask-size", one.host_prefix.to_string())],
-        both => both.iter().map(|network| (mask_flag(network.cidr), network.host_prefix.to_string())).collect(),
+        both => {
+            both.iter().map(|network| (mask_flag(network.cidr), network.host_prefix.to_string())).collect()
+        }
     };
     args.extend(flags(&[
         ("allocate-node-cidrs", "true".into()),

@@ -3,8 +3,8 @@
 //! In: the cluster's networks, the API server's internal name, images. Out: what the network operator applies. Nothing here
 //! needs a Service address to start: both agents dial api-int, so their order does not matter.
 
-use crate::pod::host_path;
 use crate::cluster_config::{any_address, joined, nth};
+use crate::pod::host_path;
 use ipnet::IpNet;
 use seedling_types::names::NS_NETWORK;
 use seedling_types::ports;
@@ -100,7 +100,8 @@ fn kube_proxy_config(p: &NetworkParams) -> Value {
 
 /// The node's pod network: a bridge with this node's range. Masquerading is flannel's.
 pub fn cni_config(subnets: &[IpNet], mtu: u32) -> Value {
-    let ranges: Vec<_> = subnets.iter().map(|subnet| json!([{"subnet": subnet.trunc().to_string()}])).collect();
+    let ranges: Vec<_> =
+        subnets.iter().map(|subnet| json!([{"subnet": subnet.trunc().to_string()}])).collect();
     let everywhere = |subnet: &IpNet| if subnet.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" };
     let routes: Vec<_> = subnets.iter().map(|subnet| json!({"dst": everywhere(subnet)})).collect();
     json!({
@@ -339,8 +340,7 @@ mod tests {
         assert_eq!(flannel(&params()), json!({"Network": "10.128.0.0/14", "Backend": host_gw}));
         assert_eq!(proxy(&params())["bindAddress"], "0.0.0.0");
         let both = params_of([&PODS, &SERVICES]);
-        let expected =
-            json!({"Network": "10.128.0.0/14", "IPv6Network": "fd01::/48", "EnableIPv6": true, "Backend": host_gw});
+        let expected = json!({"Network": "10.128.0.0/14", "IPv6Network": "fd01::/48", "EnableIPv6": true, "Backend": host_gw});
         assert_eq!(flannel(&both), expected);
         assert_eq!(proxy(&both)["clusterCIDR"], "10.128.0.0/14,fd01::/48");
         let six = params_of([&PODS[1..], &SERVICES[1..]]);

@@ -91,7 +91,9 @@ fn decide(config: &HelperConfig, request: &Message, from: IpAddr) -> Option<Deci
         Some(DhcpOption::ServerId(chosen)) => Some(chosen),
         _ => None,
     };
-    use MessageType::{Advertise, Confirm, InformationRequest, Rebind, Release, Renew, Reply, Request, Solicit};
+    use MessageType::{
+        Advertise, Confirm, InformationRequest, Rebind, Release, Renew, Reply, Request, Solicit,
+    };
     let (heard, said, kind) = match request.msg_type() {
         Solicit => ("SOLICIT", "ADVERTISE", Advertise),
         Request => ("REQUEST", "ACK", Reply),
@@ -139,12 +141,17 @@ fn decide(config: &HelperConfig, request: &Message, from: IpAddr) -> Option<Deci
         options.insert(DhcpOption::StatusCode(status));
     }
     let boots = matches!(request.msg_type(), Solicit | Request).then(|| host.clone());
-    Some(Decision { events: vec![event(heard, None), event(said, Some(own))], boots, reply: reply.to_vec().ok() })
+    Some(Decision {
+        events: vec![event(heard, None), event(said, Some(own))],
+        boots,
+        reply: reply.to_vec().ok(),
+    })
 }
 
 /// Its one address; others that it names are none of its own any more.
 fn grant(wanted: &IANA, own: Ipv6Addr) -> IANA {
-    let address = |addr, life| IAAddr { addr, preferred_life: life, valid_life: life, opts: Default::default() };
+    let address =
+        |addr, life| IAAddr { addr, preferred_life: life, valid_life: life, opts: Default::default() };
     let mut granted = IANA { id: wanted.id, t1: FOR_EVER, t2: FOR_EVER, opts: Default::default() };
     granted.opts.insert(DhcpOption::IAAddr(address(own, FOR_EVER)));
     for named in wanted.opts.get_all(OptionCode::IAAddr).into_iter().flatten() {

@@ -95,7 +95,12 @@ fn strangers_and_those_who_chose_another_server_get_nothing() {
 fn an_address_that_is_another_ones_ends() {
     let mut message = ask(MessageType::Rebind, &of_link(), None);
     let Some(DhcpOption::IANA(ia)) = message.opts_mut().get_mut(OptionCode::IANA) else { panic!("no IA") };
-    let old = IAAddr { addr: "fd00::99".parse().unwrap(), preferred_life: 1, valid_life: 1, opts: Default::default() };
+    let old = IAAddr {
+        addr: "fd00::99".parse().unwrap(),
+        preferred_life: 1,
+        valid_life: 1,
+        opts: Default::default(),
+    };
     ia.opts.insert(DhcpOption::IAAddr(old));
     let (_, reply) = answer(&message, link_local());
     assert_eq!(given(&reply.unwrap()), [(ITS.to_string(), FOR_EVER), ("fd00::99".to_string(), 0)]);

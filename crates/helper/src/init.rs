@@ -195,8 +195,8 @@ mod tests {
         Wanted {
             domain: config.cluster_domain,
             interface: "eth1".into(),
-            address: config.address,
-            network: config.network,
+            address: config.v4().unwrap().address,
+            network: config.v4().unwrap().network,
             inventory: config.inventory,
             assets: "/var/lib/seedling/assets".into(),
             release: "/var/cache/seedling/release".into(),

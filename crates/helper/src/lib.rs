@@ -75,7 +75,9 @@ pub enum HelperError {
     Restart(&'static str),
     #[error("helper.yaml has no section `boot:`, so there is nothing to boot over the network")]
     NoBoot,
-    #[error("exported configurations are for IPv4, and helper.yaml has IPv6: give other servers their part of it by hand")]
+    #[error(
+        "exported configurations are for IPv4, and helper.yaml has IPv6: give other servers their part of it by hand"
+    )]
     OnlyIpv4,
     #[error("there is no {host:?} in the inventory; it has {}", .known.join(", "))]
     UnknownHost { host: String, known: Vec<String> },

@@ -95,7 +95,13 @@ mod tests {
 
     fn worker(name: &str, last: u8) -> Host {
         let mac = format!("52:54:00:00:00:{last:02}");
-        Host { name: name.into(), role: Role::Worker, mac, address: [192, 168, 100, last].into(), second_address: None }
+        Host {
+            name: name.into(),
+            role: Role::Worker,
+            mac,
+            address: [192, 168, 100, last].into(),
+            second_address: None,
+        }
     }
 
     #[test]

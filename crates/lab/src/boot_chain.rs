@@ -148,7 +148,13 @@ mod tests {
     const MASTER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 100, 11));
 
     fn host(role: Role) -> Host {
-        Host { name: "n".into(), role, mac: "52:54:00:5e:ed:11".into(), address: MASTER, second_address: None }
+        Host {
+            name: "n".into(),
+            role,
+            mac: "52:54:00:5e:ed:11".into(),
+            address: MASTER,
+            second_address: None,
+        }
     }
     fn event(what: HelperEventKind) -> HelperEvent {
         HelperEvent { time: "2026-01-01T00:00:00.000Z".into(), what }

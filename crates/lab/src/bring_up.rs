@@ -208,9 +208,7 @@ fn different_questions(events: &[HelperEvent], host: &Host) -> usize {
             Some(path.clone())
         }
         HelperEventKind::Boot { host: of, state, .. } if *of == host.name => Some(format!("{state:?}")),
-        HelperEventKind::Connection { backend, remote, .. } if host.is_at(*remote) => {
-            Some(backend.clone())
-        }
+        HelperEventKind::Connection { backend, remote, .. } if host.is_at(*remote) => Some(backend.clone()),
         _ => None,
     };
     events.iter().filter_map(what).collect::<BTreeSet<_>>().len()

@@ -207,7 +207,8 @@ pub fn with_workers(inventory: Inventory, workers: u8) -> Result<Inventory, LabE
 pub fn new_machine(inventory: &Inventory, name: &str, role: Role) -> Result<Host, LabError> {
     let stack = Stack::of(inventory)?;
     let taken = |host: &Host| {
-        let same = |known: &Host| host.addresses().any(|address| known.is_at(address)) || known.mac == host.mac;
+        let same =
+            |known: &Host| host.addresses().any(|address| known.is_at(address)) || known.mac == host.mac;
         inventory.hosts.iter().any(same) || host.addresses().any(|a| inventory.load_balancers.contains(&a))
     };
     let mut free =
@@ -262,7 +263,10 @@ mod tests {
             let domain = ClusterDomain("lab.seedling.lab".into());
             let spec = LabSpec::new("a", domain, inventory.clone(), "/a".into(), "/r".into()).unwrap();
             assert!(spec.network.contains(&worker.address) && spec.network.contains(&spec.helper));
-            assert_eq!(spec.second_helper.map(|net| net.to_string()), second.map(|_| "fd5e:ed00:0:100::1/64".into()));
+            assert_eq!(
+                spec.second_helper.map(|net| net.to_string()),
+                second.map(|_| "fd5e:ed00:0:100::1/64".into())
+            );
             assert_eq!(Stack::of(&inventory).unwrap(), stack);
         }
         let mut mixed = inventory_of(Stack::Dual, 1);

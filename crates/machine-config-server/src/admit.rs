@@ -103,7 +103,13 @@ mod tests {
             ("no token was made", from(22), "worker", Some(22), Err("reissue worker-1")),
             ("the balancer itself", Caller::Balancer(balancer), "master", Some(11), Err("PROXY")),
             ("loopback", Caller::Direct(Ipv4Addr::LOCALHOST.into()), "master", Some(11), Err("127.0.0.1")),
-            ("at its second address", Caller::Direct("fd00::11".parse().unwrap()), "master", Some(11), Ok(())),
+            (
+                "at its second address",
+                Caller::Direct("fd00::11".parse().unwrap()),
+                "master",
+                Some(11),
+                Ok(()),
+            ),
             ("IPv6", Caller::Direct("::1".parse().unwrap()), "master", Some(11), Err("::1")),
         ];
         for (what, caller, pool, number, wanted) in cases {

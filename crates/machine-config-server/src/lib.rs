@@ -57,7 +57,7 @@ pub struct Listen {
 
 impl Listen {
     /// For all machines of the inventory, and without TLS for the node itself.
-    fn to(inventory: &Inventory) -> Self {
+    pub fn to(inventory: &Inventory) -> Self {
         Self {
             tls: SocketAddr::new(inventory.any_address(), ports::MCS),
             plain: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), ports::MCS_LOOPBACK),

@@ -70,7 +70,8 @@ impl<S: Send + 'static> Accept<TcpStream, S> for KnowCaller {
         let KnowCaller { inventory, audit } = self.clone();
         Box::pin(async move {
             let peer = stream.peer_addr()?;
-            let balancer = Some(peer.ip().to_canonical()).filter(|a| inventory.borrow().load_balancers.contains(a));
+            let balancer =
+                Some(peer.ip().to_canonical()).filter(|a| inventory.borrow().load_balancers.contains(a));
             let heard = tokio::time::timeout(FIRST_BYTE_WITHIN, read(&mut stream)).await;
             let caller = match (heard.map_err(|_| Error::from(ErrorKind::TimedOut))??, balancer) {
                 (None, None) => Caller::Direct(peer.ip().to_canonical()),

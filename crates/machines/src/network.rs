@@ -53,7 +53,9 @@ impl Network {
             match address {
                 IpAddr::V4(_) => batch += &format!("address replace {address}/{prefix} dev {BRIDGE}\n"),
                 IpAddr::V6(_) => {
-                    batch += &format!("link set {BRIDGE} addrgenmode none\naddress replace {ROUTER} dev {BRIDGE} nodad\n");
+                    batch += &format!(
+                        "link set {BRIDGE} addrgenmode none\naddress replace {ROUTER} dev {BRIDGE} nodad\n"
+                    );
                     batch += &format!("address replace {address}/{prefix} dev {BRIDGE} nodad\n");
                 }
             }

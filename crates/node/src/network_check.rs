@@ -11,10 +11,10 @@ use axum::routing::get;
 use axum::{Json, Router};
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
+use ipnet::IpNet;
 use seedling_cluster::innermost;
 use seedling_types::node_report::{HOLD, NodeReport, Probed};
 use seedling_types::ports;
-use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
@@ -97,13 +97,20 @@ async fn ask_service(address: IpAddr) -> Result<(), String> {
     let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| innermost(&e))?;
     let client =
         reqwest::Client::builder().tls_certs_only(roots).no_proxy().build().map_err(|e| innermost(&e))?;
-    client.get(format!("https://{}/readyz", SocketAddr::new(address, 443))).send().await.map(drop).map_err(|e| innermost(&e))
+    client
+        .get(format!("https://{}/readyz", SocketAddr::new(address, 443)))
+        .send()
+        .await
+        .map(drop)
+        .map_err(|e| innermost(&e))
 }
 
 /// Cluster DNS answers at each of its addresses.
 async fn ask_all(servers: &[IpAddr], expected: IpAddr) -> Result<(), String> {
     for server in servers {
-        ask_dns(*server, expected).await.map_err(|why| if servers.len() > 1 { format!("{server}: {why}") } else { why })?;
+        ask_dns(*server, expected)
+            .await
+            .map_err(|why| if servers.len() > 1 { format!("{server}: {why}") } else { why })?;
     }
     Ok(())
 }
@@ -118,7 +125,9 @@ async fn ask_dns(server: IpAddr, expected: IpAddr) -> Result<(), String> {
     query.add_query(Query::query(name, if expected.is_ipv4() { RecordType::A } else { RecordType::AAAA }));
     query.metadata.recursion_desired = true;
     let bytes = query.to_vec().map_err(|e| e.to_string())?;
-    let socket = tokio::net::UdpSocket::bind(if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).await.map_err(|e| e.to_string())?;
+    let socket = tokio::net::UdpSocket::bind(if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })
+        .await
+        .map_err(|e| e.to_string())?;
     socket.connect(SocketAddr::from((server, ports::DNS))).await.map_err(|e| e.to_string())?;
     socket.send(&bytes).await.map_err(|e| e.to_string())?;
     let mut buffer = [0; 1500];

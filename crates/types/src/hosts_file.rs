@@ -24,8 +24,13 @@ pub fn remove(text: &str, name: &str) -> Option<String> {
 
 fn entry(host: &Host) -> String {
     let Host { name, role, mac, address, second_address } = host;
-    let second = second_address.map(|second| format!(", secondAddress: {}", quoted(second))).unwrap_or_default();
-    format!("- {{name: {name}, role: {}, mac: '{mac}', address: {}{second}}}", role.as_str(), quoted(*address))
+    let second =
+        second_address.map(|second| format!(", secondAddress: {}", quoted(second))).unwrap_or_default();
+    format!(
+        "- {{name: {name}, role: {}, mac: '{mac}', address: {}{second}}}",
+        role.as_str(),
+        quoted(*address)
+    )
 }
 
 /// Colons in a flow mapping need quotes.
@@ -112,7 +117,13 @@ mod tests {
 
     fn worker(name: &str, last: u8) -> Host {
         let mac = format!("52:54:00:00:00:{last:02x}");
-        Host { name: name.into(), role: Role::Worker, mac, address: [10, 0, 0, last].into(), second_address: None }
+        Host {
+            name: name.into(),
+            role: Role::Worker,
+            mac,
+            address: [10, 0, 0, last].into(),
+            second_address: None,
+        }
     }
 
     const FLOW: &str = "# ours\nhosts: # all\n- {name: master-0, role: master, mac: '52:54:00:00:00:01', address: 10.0.0.1} # rack 1\n\

@@ -261,14 +261,19 @@ mod tests {
 
     #[test]
     fn a_machine_is_known_by_each_of_its_addresses() {
-        let yaml = |second: &str| format!(
-            "hosts:\n- {{name: a, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1, secondAddress: '{second}'}}\n\
+        let yaml = |second: &str| {
+            format!(
+                "hosts:\n- {{name: a, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1, secondAddress: '{second}'}}\n\
              - {{name: b, role: master, mac: '52:54:00:aa:00:02', address: 'fd00::2'}}\n"
-        );
+            )
+        };
         let inventory = Inventory::parse(&yaml("fd00::1")).unwrap();
         assert_eq!(Inventory::parse(&inventory.to_yaml()).unwrap(), inventory);
         let name = |address: &str| inventory.by_address(address.parse().unwrap()).map(|h| h.name.as_str());
-        assert_eq!(["10.0.0.1", "fd00::1", "fd00::2", "fd00::3"].map(name), [Some("a"), Some("a"), Some("b"), None]);
+        assert_eq!(
+            ["10.0.0.1", "fd00::1", "fd00::2", "fd00::3"].map(name),
+            [Some("a"), Some("a"), Some("b"), None]
+        );
         assert_eq!(Inventory::parse(&yaml("10.0.0.2")).unwrap_err()[0].path, "hosts[0].secondAddress");
         assert_eq!(Inventory::parse(&yaml("fd00::2")).unwrap_err()[0].path, "hosts[1].address");
     }

@@ -86,9 +86,11 @@ mod tests {
 
     #[test]
     fn both_families_and_a_balancer_between_them() {
-        for (client_is, server) in
-            [("[fd00::b]:40000", "[fd00::a]:22623"), ("[fd00::b]:40000", "10.0.0.1:22623"), ("10.0.0.2:1", "[fd00::a]:2")]
-        {
+        for (client_is, server) in [
+            ("[fd00::b]:40000", "[fd00::a]:22623"),
+            ("[fd00::b]:40000", "10.0.0.1:22623"),
+            ("10.0.0.2:1", "[fd00::a]:2"),
+        ] {
             let from: SocketAddr = client_is.parse().unwrap();
             let bytes = header(from, server.parse().unwrap());
             let (head, rest) = split(&bytes);

@@ -177,7 +177,8 @@ impl InstallConfig {
         for (v6, family) in families.map(|v6| (v6, if v6 { "IPv6" } else { "IPv4" })) {
             let without = inventory.hosts.iter().filter(|h| !h.addresses().any(|a| a.is_ipv6() == v6));
             for host in without {
-                let text = format!("hosts: {} has no {family} address, and serviceNetwork has one", host.name);
+                let text =
+                    format!("hosts: {} has no {family} address, and serviceNetwork has one", host.name);
                 let hint = "give it one as address, or beside one of the other family as secondAddress";
                 problems.push(Problem::new(FoundAt::Hosts, "hosts", text).hint(hint));
             }

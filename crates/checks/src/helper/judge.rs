@@ -56,7 +56,9 @@ pub(super) fn fields(config: &HelperConfig) -> Vec<String> {
     let network = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
     let address = config.address;
     let inside = |a: IpAddr| {
-        networks.iter().any(|n| n.contains(&a) && a != n.network() && (n.addr().is_ipv6() || a != n.broadcast()))
+        networks
+            .iter()
+            .any(|n| n.contains(&a) && a != n.network() && (n.addr().is_ipv6() || a != n.broadcast()))
     };
     expect(
         config.network.contains(&address) && inside(address),
@@ -92,7 +94,10 @@ pub(super) fn fields(config: &HelperConfig) -> Vec<String> {
     if let Some(pool) = &config.pool {
         let (from, to) = (pool.from, pool.to);
         expect(from <= to, format!("pool: {from} is behind {to}"));
-        expect(inside(from.into()) && inside(to.into()), format!("pool: {from} to {to} is not in network {network}"));
+        expect(
+            inside(from.into()) && inside(to.into()),
+            format!("pool: {from} to {to} is not in network {network}"),
+        );
     }
     for forwarder in config.forwarders.iter().filter(|f| config.addresses().any(|own| own == **f)) {
         expect(

@@ -38,7 +38,12 @@ pub fn questions(domain: &ClusterDomain, inventory: Option<&Inventory>, unused: 
         ask(DNS_API, domain.api_int(), Query::Address, behind),
     ];
     for host in hosts {
-        all.push(ask(DNS_HOSTS, domain.host(&host.name), Query::Address, Wanted::OneOf(host.addresses().collect())));
+        all.push(ask(
+            DNS_HOSTS,
+            domain.host(&host.name),
+            Query::Address,
+            Wanted::OneOf(host.addresses().collect()),
+        ));
     }
     for host in hosts {
         let wanted = Wanted::Name(domain.host(&host.name));

@@ -134,7 +134,9 @@ pub async fn neighbours(inventory: &Inventory) -> Vec<Neighbour> {
 }
 
 async fn who_has(address: IpAddr) -> Asked<Option<String>> {
-    let IpAddr::V4(address) = address else { return Err(format!("{address}: only IPv4 neighbours are asked")) };
+    let IpAddr::V4(address) = address else {
+        return Err(format!("{address}: only IPv4 neighbours are asked"));
+    };
     let routes = std::fs::read_to_string("/proc/net/route").map_err(|e| e.to_string())?;
     if !is_neighbour(&routes, address) {
         return Err(format!("{address} is not on a network of this machine"));

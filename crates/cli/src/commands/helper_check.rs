@@ -49,14 +49,8 @@ pub(crate) async fn run(args: CheckArgs) -> Result<ExitCode> {
     let running = running(&path, &config).await;
     let others = neighbourhood(&config, running.is_some()).await;
     let (elsewhere, fronts) = elsewhere(&config).await;
-    let facts = Facts {
-        locals: init::ask_addresses(),
-        files: files(&config),
-        elsewhere,
-        fronts,
-        running,
-        config,
-    };
+    let facts =
+        Facts { locals: init::ask_addresses(), files: files(&config), elsewhere, fronts, running, config };
     let mut findings = helper::judge(&facts);
     findings.extend(preflight::judge(&others));
     // Together what is about the same.
@@ -153,15 +147,19 @@ async fn neighbourhood(config: &HelperConfig, runs: bool) -> preflight::Facts {
 /// What this machine's DNS servers say of the cluster's names, and who is at other addresses that they name.
 async fn elsewhere(config: &HelperConfig) -> (Vec<Resolved>, Vec<Front>) {
     let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let servers: Vec<_> =
-        preflight::system_servers(&text).into_iter().filter(|s| config.addresses().all(|own| s.ip() != own)).collect();
+    let servers: Vec<_> = preflight::system_servers(&text)
+        .into_iter()
+        .filter(|s| config.addresses().all(|own| s.ip() != own))
+        .collect();
     if servers.is_empty() {
         return (Vec::new(), Vec::new());
     }
     let domain = &config.cluster_domain;
     let own: Vec<_> = config.addresses().collect();
     let mut names = vec![(domain.api(), own.clone()), (domain.api_int(), own)];
-    names.extend(config.inventory.hosts.iter().map(|host| (domain.host(&host.name), host.addresses().collect())));
+    names.extend(
+        config.inventory.hosts.iter().map(|host| (domain.host(&host.name), host.addresses().collect())),
+    );
     let question = |(name, addresses)| Resolved {
         check: helper::CHECKS[3],
         name,
@@ -196,7 +194,9 @@ async fn running(path: &Path, config: &HelperConfig) -> Option<Running> {
     }
     let digest = std::fs::read(path).map(|bytes| digest_of(&bytes)).unwrap_or_default();
     let up_to_date = lines.next() == Some(digest.as_str());
-    let clock = preflight::clock(&format!("http://{}/healthz", SocketAddr::new(config.address, ports::HELPER_HTTP))).await;
+    let clock =
+        preflight::clock(&format!("http://{}/healthz", SocketAddr::new(config.address, ports::HELPER_HTTP)))
+            .await;
     let dns = match config.without.contains(&HelperServer::Dns) {
         true => None,
         false => {

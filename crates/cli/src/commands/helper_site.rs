@@ -74,7 +74,10 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let network = args.network.or(machine_network);
     let locals = init::ask_locals();
     if inventory.hosts.iter().any(|host| host.v6().is_some()) {
-        bail!("{} has IPv6 addresses: write `secondAddress: ADDRESS/PREFIX`, or IPv6 in `address:` and `network:`, by hand", hosts.display());
+        bail!(
+            "{} has IPv6 addresses: write `secondAddress: ADDRESS/PREFIX`, or IPv6 in `address:` and `network:`, by hand",
+            hosts.display()
+        );
     }
     let first = inventory.hosts.first().and_then(|host| host.v4());
     let near: Vec<_> = locals

@@ -76,7 +76,8 @@ WantedBy=multi-user.target
 /// `v4`, `v6`: the families that pods have.
 pub(super) fn helper_unit(helper: &str, v4: bool, v6: bool) -> String {
     let add = |set: &str| format!("ExecStart=/usr/sbin/nft add element {TABLE} {set} {{ {helper} }}\n");
-    let add = if v4 { add("helper") } else { String::new() } + &if v6 { add("helper6") } else { String::new() };
+    let add =
+        if v4 { add("helper") } else { String::new() } + &if v6 { add("helper6") } else { String::new() };
     format!(
         r#"[Unit]
 Description=Keep pods away from the helper

@@ -95,7 +95,9 @@ fn merge(base: &mut Value, more: Value) {
 /// Of a cluster with IPv6 each node says which addresses are its own, as upstream's nodeip-configuration does: those it leaves its
 /// network with, one of each family. Without, a kubelet takes one of them, and rather an IPv4 one.
 pub(super) fn unit(role: Role, service_networks: &[IpNet]) -> String {
-    let everywhere = service_networks.iter().map(|network| if network.addr().is_ipv4() { "192.0.2.1" } else { "2001:db8::1" });
+    let everywhere = service_networks
+        .iter()
+        .map(|network| if network.addr().is_ipv4() { "192.0.2.1" } else { "2001:db8::1" });
     let ways: Vec<_> = everywhere.collect();
     let (own_addresses, node_ip) = match any_address(service_networks).is_ipv6() {
         true => (
@@ -116,7 +118,11 @@ pub(super) fn unit(role: Role, service_networks: &[IpNet]) -> String {
             format!("{own_addresses}{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
             // No --bootstrap-kubeconfig: kubelet-join has asked. With one, a kubelet whose certificate has expired, and that has nothing
             // to ask with, would not start, and with it not the static pods that could give it another.
-            format!(" \\\n  --kubeconfig={} --cert-dir={}{node_ip}", paths::KUBELET_KUBECONFIG, paths::KUBELET_PKI),
+            format!(
+                " \\\n  --kubeconfig={} --cert-dir={}{node_ip}",
+                paths::KUBELET_KUBECONFIG,
+                paths::KUBELET_PKI
+            ),
         ),
     };
     format!(
@@ -164,7 +170,10 @@ mod tests {
         assert!(parsed(Role::Master).get("address").is_none());
         let both = [v4()[0], "fd02::/112".parse().unwrap()];
         let unit_of = unit(Role::Worker, &both);
-        assert!(unit_of.contains("for to in 192.0.2.1 2001:db8::1; do") && unit_of.contains(" = 2 ] && /usr"), "{unit_of}");
+        assert!(
+            unit_of.contains("for to in 192.0.2.1 2001:db8::1; do") && unit_of.contains(" = 2 ] && /usr"),
+            "{unit_of}"
+        );
         assert!(unit_of.contains(" --node-ip=$$ips'"), "{unit_of}");
         let six: Value = serde_json::from_str(&config(&both[1..], Role::Master)).unwrap();
         assert_eq!((&six["address"], &six["clusterDNS"]), (&json!("::"), &json!(["fd02::a"])));
@@ -199,7 +208,8 @@ mod tests {
     #[test]
     fn only_a_joining_kubelet_has_kubeconfigs() {
         assert!(
-            !unit(Role::Bootstrap, &v4()).contains("kubeconfig") && unit(Role::Bootstrap, &v4()).contains(" $$NODE_ARGS'")
+            !unit(Role::Bootstrap, &v4()).contains("kubeconfig")
+                && unit(Role::Bootstrap, &v4()).contains(" $$NODE_ARGS'")
         );
         let master = unit(Role::Master, &v4());
         assert!(master.contains("--kubeconfig=/var/lib/kubelet/kubeconfig") && !master.contains("bootstrap"));

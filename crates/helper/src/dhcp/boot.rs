@@ -164,7 +164,7 @@ mod tests {
             let option = reply.opts().get(OptionCode::BootfileName).cloned();
             assert_eq!(option, want.map(|file| DhcpOption::BootfileName(file.into())), "{what}");
             let server = reply.opts().get(OptionCode::TFTPServerName).is_some();
-            assert_eq!((server, reply.siaddr()), (want.is_some(), booting().address), "{what}");
+            assert_eq!((server, reply.siaddr()), (want.is_some(), booting().v4().unwrap().address), "{what}");
             let class = reply.opts().get(OptionCode::ClassIdentifier).is_some();
             assert_eq!(class, want == http, "{what}");
             assert_eq!(reply.opts().get(OptionCode::Unknown(175)).is_some(), want == script, "{what}");

@@ -204,8 +204,11 @@ impl Stranger<'_> {
     /// What to log, whether leases are others now, and the reply. None: as if there were no pool.
     fn decide(&self, leases: &mut Leases, kind: MessageType) -> Option<(Said, bool, Option<Message>)> {
         let chosen = leases.choose(self.config, self.mac, self.asked, self.now);
-        let give =
-            |kind| chosen.map(|address| grant(self.config, &self.here, self.request, address, pool::LEASE_SECONDS, kind));
+        let give = |kind| {
+            chosen.map(|address| {
+                grant(self.config, &self.here, self.request, address, pool::LEASE_SECONDS, kind)
+            })
+        };
         Some(match kind {
             MessageType::Discover if chosen.is_some() => {
                 (vec![("DISCOVER", self.asked), ("OFFER", chosen)], false, give(MessageType::Offer))

@@ -42,7 +42,8 @@ pub(super) async fn by_udp(servers: &[IpAddr], question: &[u8]) -> Option<Vec<u8
 
 /// From a port of its own, so that an answer is hard to guess.
 async fn ask_udp(server: IpAddr, question: &[u8]) -> io::Result<Vec<u8>> {
-    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind(SocketAddr::from((any, 0))).await?;
     socket.connect((server, ports::DNS)).await?;
     socket.send(question).await?;

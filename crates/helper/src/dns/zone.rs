@@ -2,8 +2,8 @@
 
 use crate::HelperError;
 use hickory_proto::rr::rdata::{A, AAAA, NS, PTR, SOA, SRV};
-use ipnet::IpNet;
 use hickory_proto::rr::{Name, RData, RecordType};
+use ipnet::IpNet;
 use seedling_types::{HelperConfig, ports};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -53,7 +53,8 @@ impl Zones {
             }
         }
         // Machines behind a relay are in other networks.
-        let own = config.networks().map(|network| Ok(Zone::new(name(&reverse_origin(network))?, &helper, serial)));
+        let own =
+            config.networks().map(|network| Ok(Zone::new(name(&reverse_origin(network))?, &helper, serial)));
         let mut reverse = own.collect::<Result<Vec<_>, HelperError>>()?;
         let mut back = |address: IpAddr, target: Name| -> Result<(), HelperError> {
             let (owner, data) = (name(&reverse_name(address))?, RData::PTR(PTR(target)));

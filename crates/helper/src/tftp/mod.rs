@@ -142,14 +142,7 @@ impl Log {
     }
 }
 
-async fn transfer(
-    content: Content,
-    wishes: Options,
-    remote: SocketAddr,
-    here: IpAddr,
-    log: Log,
-    slot: Slot,
-) {
+async fn transfer(content: Content, wishes: Options, remote: SocketAddr, here: IpAddr, log: Log, slot: Slot) {
     let _slot = slot;
     let size = match &content {
         Content::Text(text) => text.len() as u64,

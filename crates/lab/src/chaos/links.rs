@@ -82,7 +82,8 @@ pub fn plan(fault: Fault, on: &Party, peers: &[Party]) -> Vec<Loss> {
 pub fn rules(loss: &Loss) -> String {
     let from: Vec<_> = loss.from.iter().map(ToString::to_string).collect();
     let family = if loss.at.address.is_ipv4() { "ip" } else { "ip6" };
-    let to = if loss.at.node.is_none() { format!(" {family} daddr {}", loss.at.address) } else { String::new() };
+    let to =
+        if loss.at.node.is_none() { format!(" {family} daddr {}", loss.at.address) } else { String::new() };
     let some =
         if loss.share < 100 { format!(" numgen random mod 100 < {}", loss.share) } else { String::new() };
     format!(

@@ -38,9 +38,8 @@ const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 const TURN_SECONDS: i64 = 10;
 
 pub async fn join(args: &JoinArgs) -> Result<()> {
-    let config = |members: &[(String, IpAddr)]| {
-        etcd::config(&args.name, args.address, members, false, Place::Master)
-    };
+    let config =
+        |members: &[(String, IpAddr)]| etcd::config(&args.name, args.address, members, false, Place::Master);
     let data = Data(PathBuf::from(paths::ETCD_DATA));
     let tls = peer_tls(&args.resources, &args.name)?;
     let journal = Journal::of(Path::new("/"), "etcd-join");

@@ -54,7 +54,9 @@ impl ClusterNetwork {
             Some(one_a_family(networks, |network| *network)).filter(|networks| !networks.is_empty())
         };
         Some(Self {
-            cluster_networks: networks(spec.cluster_network.iter().map(|entry| entry.cidr.as_str()).collect())?,
+            cluster_networks: networks(
+                spec.cluster_network.iter().map(|entry| entry.cidr.as_str()).collect(),
+            )?,
             service_networks: networks(spec.service_network.iter().map(String::as_str).collect())?,
             api_host: host.into(),
             api_port: port.parse().ok()?,
@@ -191,8 +193,8 @@ mod tests {
         let infrastructure = json!({"metadata": {}, "status": {"apiServerInternalURI": "https://api-int.ocp4.example.com:6443"}});
         let infrastructure = serde_json::from_value(infrastructure).unwrap_or_default();
         let found = ClusterNetwork::of(&network, &infrastructure);
-        let found = found
-            .map(|n| (joined(&n.cluster_networks), joined(&n.service_networks), n.api_host, n.api_port));
+        let found =
+            found.map(|n| (joined(&n.cluster_networks), joined(&n.service_networks), n.api_host, n.api_port));
         let expected =
             ("10.128.0.0/14".into(), "172.30.0.0/16".into(), "api-int.ocp4.example.com".into(), 6443);
         assert_eq!(found, Some(expected));

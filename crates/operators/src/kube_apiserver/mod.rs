@@ -116,7 +116,8 @@ async fn calm(env: &Env) -> Result<bool> {
 async fn health(env: &Env, masters: &[String]) -> Health {
     let hosts: Vec<_> = masters.iter().filter_map(|name| env.inventory.by_name(name)).collect();
     let asked = hosts.iter().map(|host| {
-        let request = env.http.get(format!("https://{}/readyz", SocketAddr::new(host.address, ports::API))).send();
+        let request =
+            env.http.get(format!("https://{}/readyz", SocketAddr::new(host.address, ports::API))).send();
         async move { request.await.is_ok_and(|response| response.status().is_success()) }
     });
     let ready = futures::future::join_all(asked).await.into_iter().filter(|ready| *ready).count();

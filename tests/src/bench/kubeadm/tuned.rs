@@ -7,11 +7,12 @@ use crate::bench::Field;
 use anyhow::{Context, Result};
 use seedling_components::pod::RESOURCES;
 use seedling_components::{
-    ClusterConfig, Place, etcd, kube_apiserver, kube_controller_manager, kube_scheduler, network, node,
+    ClusterConfig, Place, cluster_config::PodNetwork, etcd, kube_apiserver, kube_controller_manager,
+    kube_scheduler, network, node,
 };
 use seedling_types::{ClusterDomain, Role};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use time::Duration;
 
 /// Flags that say who and where, not how. The issuer is kubeadm's own, and so is the name in its aggregator's certificate.
@@ -75,7 +76,7 @@ impl Tuned {
             control_plane_replicas: 3,
             compute_replicas: 0,
         };
-        let (release, address) = (&field.release, Ipv4Addr::LOCALHOST);
+        let (release, address) = (&field.release, IpAddr::from(Ipv4Addr::LOCALHOST));
         let pods = [
             ("kube-apiserver", kube_apiserver::pod(&config, release, Place::Master, "", &[])?),
             (
@@ -91,7 +92,7 @@ impl Tuned {
         };
         let mut local = part(3);
         local["extraArgs"] = etcd_args(etcd::config("", address, &[], false, Place::Master));
-        let kubelet = serde_json::from_str(&node::kubelet_config(address.into(), Role::Master))?;
+        let kubelet = serde_json::from_str(&node::kubelet_config(&config.service_networks, Role::Master))?;
         Ok(Self {
             cluster: json!({
                 "encryptionAlgorithm": "ECDSA-P256",
@@ -178,7 +179,7 @@ mod tests {
         });
         assert_eq!(extra_args(&container), json!([{"name": "profiling", "value": "false"}]));
         assert_eq!(extra_envs(&container), json!([{"name": "GOGC", "value": "200"}]));
-        let config = etcd::config("m", Ipv4Addr::LOCALHOST, &[], false, Place::Master);
+        let config = etcd::config("m", Ipv4Addr::LOCALHOST.into(), &[], false, Place::Master);
         let args = etcd_args(config).to_string();
         assert!(args.contains(r#"{"name":"heartbeat-interval""#), "{args}");
         assert!(!args.contains("url") && !args.contains("max-learners"), "{args}");
