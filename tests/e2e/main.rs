@@ -18,6 +18,7 @@ mod quorum;
 mod recover;
 mod restore;
 mod seeds;
+mod stack;
 mod step;
 mod trust;
 mod verify;
@@ -56,8 +57,10 @@ impl Suite {
 }
 
 /// Some parts alone: `cargo test … --test e2e -- pulled seeded`.
-const PARTS: [&str; 11] =
-    ["pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "step", "qemu", "others", "mirrors"];
+const PARTS: [&str; 12] = [
+    "pulled", "seeded", "quorum", "chaos", "recover", "restore", "workers", "stack", "step", "qemu",
+    "others", "mirrors",
+];
 
 fn main() -> ExitCode {
     let mut suite = Suite { passed: 0, failed: vec![] };
@@ -99,6 +102,10 @@ fn main() -> ExitCode {
         // Two bring-ups of their own: by name only.
         if named("workers") {
             workers::checks(&mut suite);
+        }
+        // Two bring-ups of their own: by name only.
+        if named("stack") {
+            stack::checks(&mut suite);
         }
         // An emulated machine takes its time: by name only.
         if named("qemu") {

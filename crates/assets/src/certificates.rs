@@ -72,7 +72,8 @@ fn of_leaf(leaf: &'static Leaf) -> Asset {
         let vips = config.map(shape::api_vips).unwrap_or_default();
         let cluster = config.map(|config| Cluster {
             domain: &config.domain,
-            service_address: config.networks.service_address(1),
+            // Of the first network only, as upstream's; the operator's own has all of them.
+            service_addresses: vec![config.networks.service_address(1)],
             api_vips: &vips,
             hosts: &[],
         });

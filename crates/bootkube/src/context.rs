@@ -9,7 +9,7 @@ use seedling_components::{ClusterConfig, pod::to_yaml};
 use seedling_steps::{Journal, if_there};
 use seedling_types::{Inventory, ReleaseInfo, paths};
 use serde_json::Value;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 pub struct Context {
@@ -24,7 +24,7 @@ pub struct Context {
     /// The bootstrap node's own name.
     pub node: String,
     /// The bootstrap node's own address: the inventory's, else the one that leads to the helper.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }
 
 impl Context {

@@ -18,6 +18,7 @@ use seedling_cluster::{Cache, patience};
 use seedling_steps::journal::{Event, Fate, Line, fold};
 use seedling_steps::{Condition, Journal, Probe, wait_for};
 use seedling_types::{paths, ports};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -102,7 +103,7 @@ async fn still_lost(
     let state = fold(lines);
     let name = state.step(WHO, STEP).and_then(|step| step.facts.get(LOST)).cloned();
     let Some(host) = name.as_deref().and_then(|name| c.inventory.by_name(name)) else { return Seen::Unclear };
-    let url = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
+    let url = format!("https://{}", SocketAddr::new(host.address, ports::ETCD_CLIENT));
     let answers = async { Ok::<_, Error>(Etcd::connect(&[url], &c.etcd_tls()?).await?.status().await?) };
     if matches!(timeout(ANSWERS_WITHIN, answers).await, Ok(Ok(_))) {
         *lost_since = None;

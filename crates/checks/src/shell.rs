@@ -71,6 +71,7 @@ mod tests {
             role: Role::Master,
             mac: String::new(),
             address: [10, 0, 0, 1].into(),
+            second_address: None,
         };
         let ssh =
             Ssh { user: "core".into(), key: Some("/k".into()), options: vec!["ConnectTimeout=9".into()] };

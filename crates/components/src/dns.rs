@@ -4,7 +4,7 @@
 //! api-int through the node's own resolver: a Service address that is not there yet would cost it a 30 s connect time-out.
 
 use crate::network::{api_env, cluster_role_binding, daemon_set, dns_service, namespace, service_account};
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use seedling_types::names::NS_DNS;
 use serde_json::{Value, json};
 
@@ -15,7 +15,8 @@ const HEALTH: u16 = 8080;
 const READY: u16 = 8181;
 
 pub struct DnsParams<'a> {
-    pub service_network: Ipv4Net,
+    /// One of each family of the cluster.
+    pub service_networks: &'a [IpNet],
     pub api_host: &'a str,
     pub api_port: u16,
     pub coredns_image: &'a str,
@@ -70,12 +71,12 @@ fn corefile() -> String {
 }
 
 fn service(p: &DnsParams) -> Value {
-    let address = dns_service(p.service_network).to_string();
-    json!({
+    let addresses = dns_service(p.service_networks);
+    let mut service = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": NS_DNS, "name": NAME, "labels": {"app": NAME}},
         "spec": {
-            "clusterIP": address, "clusterIPs": [address],
+            "clusterIP": addresses.first(), "clusterIPs": addresses,
             "selector": {"app": NAME},
             // A dead node takes only its own resolver with it.
             "trafficDistribution": "PreferSameNode",
@@ -84,7 +85,11 @@ fn service(p: &DnsParams) -> Value {
                 {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": "dns-tcp"},
             ],
         },
-    })
+    });
+    if addresses.len() > 1 {
+        service["spec"]["ipFamilyPolicy"] = json!("RequireDualStack");
+    }
+    service
 }
 
 fn pod(p: &DnsParams) -> Value {
@@ -126,7 +131,7 @@ mod tests {
     #[test]
     fn one_address_and_a_quick_readiness() {
         let p = DnsParams {
-            service_network: "172.30.0.0/16".parse().unwrap(),
+            service_networks: &["172.30.0.0/16".parse().unwrap()],
             api_host: "api-int.ocp4.example.com",
             api_port: 6443,
             coredns_image: "coredns@sha256:1",

@@ -9,7 +9,7 @@ use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub const BOOTSTRAP_MEMBER: &str = "etcd-bootstrap";
 /// ConfigMap with the pod's template; its name is also the resource directory's.
@@ -47,21 +47,25 @@ fn files(place: Place) -> Files {
 }
 
 /// Where a member's peers reach it.
-pub fn peer_url(address: Ipv4Addr) -> String {
-    format!("https://{address}:{}", ports::ETCD_PEER)
+pub fn peer_url(address: IpAddr) -> String {
+    format!("https://{}", SocketAddr::new(address, ports::ETCD_PEER))
 }
 
 /// etcd's own config file, for every member. `members`: (name, address) of every member there is, this one included.
 pub fn config(
     name: &str,
-    address: Ipv4Addr,
-    members: &[(String, Ipv4Addr)],
+    address: IpAddr,
+    members: &[(String, IpAddr)],
     new: bool,
     files_of: Place,
 ) -> Value {
     let f = files(files_of);
     let host = if files_of == Place::Bootstrap { f.host } else { name };
-    let client_url = |ip: &str| format!("https://{ip}:{}", ports::ETCD_CLIENT);
+    let client_url = |ip: IpAddr| format!("https://{}", SocketAddr::new(ip, ports::ETCD_CLIENT));
+    let any = match address {
+        IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
     let initial: Vec<_> = members.iter().map(|(name, ip)| format!("{name}={}", peer_url(*ip))).collect();
     let tls = |kind: &str| {
         json!({
@@ -77,9 +81,9 @@ pub fn config(
         "initial-cluster": initial.join(","),
         "initial-cluster-state": if new { "new" } else { "existing" },
         "initial-cluster-token": "seedling",
-        "listen-client-urls": client_url("0.0.0.0"),
-        "advertise-client-urls": client_url(&address.to_string()),
-        "listen-peer-urls": format!("https://0.0.0.0:{}", ports::ETCD_PEER),
+        "listen-client-urls": client_url(any),
+        "advertise-client-urls": client_url(address),
+        "listen-peer-urls": peer_url(any),
         "initial-advertise-peer-urls": peer_url(address),
         "listen-metrics-urls": format!("http://127.0.0.1:{}", ports::ETCD_METRICS),
         "heartbeat-interval": 100,
@@ -151,7 +155,7 @@ fn config_flag(dir: &str) -> String {
 /// A master's member: it waits until it is on the member list, then starts with the list as it is (never as a new cluster).
 ///
 /// `peers`: `name=address` of bootstrap and all masters of the inventory.
-pub fn master_pod(release: &ReleaseInfo, peers: &[(String, Ipv4Addr)]) -> Result<Value, MissingComponent> {
+pub fn master_pod(release: &ReleaseInfo, peers: &[(String, IpAddr)]) -> Result<Value, MissingComponent> {
     let peers: Vec<_> = peers.iter().map(|(name, ip)| format!("{name}={ip}")).collect();
     let command = json!([
         paths::NODE_SEEDLING,
@@ -207,17 +211,27 @@ mod tests {
 
     #[test]
     fn a_master_never_founds_a_cluster() {
-        let ip = Ipv4Addr::new(192, 168, 100, 11);
+        let ip = IpAddr::from([192, 168, 100, 11]);
         let members =
-            [("etcd-bootstrap".to_string(), Ipv4Addr::new(192, 168, 100, 10)), ("master-0".to_string(), ip)];
+            [("etcd-bootstrap".to_string(), IpAddr::from([192, 168, 100, 10])), ("master-0".to_string(), ip)];
         let config = config("master-0", ip, &members, false, Place::Master);
         assert_eq!(config["initial-cluster-state"], "existing");
         assert_eq!(
             config["initial-cluster"],
             "etcd-bootstrap=https://192.168.100.10:2380,master-0=https://192.168.100.11:2380"
         );
+        assert_eq!(config["listen-peer-urls"], "https://0.0.0.0:2380");
         let serving = &config["client-transport-security"]["cert-file"];
         assert_eq!(serving, "/etc/kubernetes/secrets/secrets/etcd-all-certs/etcd-serving-master-0.crt");
+    }
+
+    #[test]
+    fn urls_of_ipv6_have_brackets() {
+        let ip = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 0xb]);
+        let config = config("master-0", ip, &[("master-0".to_string(), ip)], false, Place::Master);
+        assert_eq!(config["initial-cluster"], "master-0=https://[fd00::b]:2380");
+        assert_eq!(config["advertise-client-urls"], "https://[fd00::b]:2379");
+        assert_eq!(config["listen-client-urls"], "https://[::]:2379");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! kube-controller-manager, for the bootstrap node and for the masters.
 
 use crate::ClusterConfig;
+use crate::cluster_config::joined;
 use crate::pod::{Controller, FileRow, Place, file_flags, flags};
+use ipnet::IpNet;
 use seedling_types::names::NS_KCM;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, ports};
@@ -24,10 +26,16 @@ const FILES: &[FileRow] = &[
 /// `kubelet`: how long kubelets' certificates live; they renew them themselves after about four fifths of it.
 pub fn args(config: &ClusterConfig, place: Place, kubelet: Duration) -> Vec<String> {
     let mut args = file_flags(FILES, place);
+    let masks: Vec<_> = match config.pod_networks.as_slice() {
+        [one] => vec![("node-cidr-mask-size", one.host_prefix.to_string())],
+        both => {
+            both.iter().map(|network| (mask_flag(network.cidr), network.host_prefix.to_string())).collect()
+        }
+    };
     args.extend(flags(&[
         ("allocate-node-cidrs", "true".into()),
         ("bind-address", "127.0.0.1".into()),
-        ("cluster-cidr", config.cluster_network.to_string()),
+        ("cluster-cidr", joined(&config.pod_cidrs())),
         ("cluster-signing-duration", format!("{}s", kubelet.whole_seconds())),
         // Forty controllers each ask for their service account's token before any of them starts: at the default of 20 a second
         // that takes four seconds, in which no certificate is signed.
@@ -35,13 +43,19 @@ pub fn args(config: &ClusterConfig, place: Place, kubelet: Duration) -> Vec<Stri
         ("kube-api-qps", "150".into()),
         ("leader-elect", "true".into()),
         ("leader-elect-retry-period", "1s".into()),
-        ("node-cidr-mask-size", config.host_prefix.to_string()),
+    ]));
+    args.extend(flags(&masks));
+    args.extend(flags(&[
         ("profiling", "false".into()),
         ("secure-port", ports::KUBE_CONTROLLER_MANAGER.to_string()),
-        ("service-cluster-ip-range", config.service_network.to_string()),
+        ("service-cluster-ip-range", joined(&config.service_networks)),
         ("use-service-account-credentials", "true".into()),
     ]));
     args
+}
+
+fn mask_flag(network: IpNet) -> &'static str {
+    if network.addr().is_ipv4() { "node-cidr-mask-size-ipv4" } else { "node-cidr-mask-size-ipv6" }
 }
 
 const CONTROLLER: Controller = Controller {

@@ -3,7 +3,7 @@
 //! The control plane comes twice from the same functions: as the bootstrap node's static pods, and as the templates that
 //! installer pods write on the masters.
 
-mod cluster_config;
+pub mod cluster_config;
 pub mod describe;
 pub mod dns;
 pub mod etcd;

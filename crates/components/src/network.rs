@@ -3,12 +3,13 @@
 //! In: the cluster's networks, the API server's internal name, images. Out: what the network operator applies. Nothing here
 //! needs a Service address to start: both agents dial api-int, so their order does not matter.
 
+use crate::cluster_config::{any_address, joined, nth};
 use crate::pod::host_path;
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use seedling_types::names::NS_NETWORK;
 use seedling_types::ports;
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 
 pub const FLANNEL: &str = "flannel";
 pub const KUBE_PROXY: &str = "kube-proxy";
@@ -18,8 +19,9 @@ pub const CNI_CONFIG: &str = "/etc/cni/net.d/10-seedling.conflist";
 const CNI_BIN: &str = "/opt/cni/bin";
 
 pub struct NetworkParams<'a> {
-    pub cluster_network: Ipv4Net,
-    pub service_network: Ipv4Net,
+    /// One of each family of the cluster.
+    pub cluster_networks: &'a [IpNet],
+    pub service_networks: &'a [IpNet],
     /// Host and port of `infrastructure.status.apiServerInternalURI`.
     pub api_host: &'a str,
     pub api_port: u16,
@@ -28,18 +30,14 @@ pub struct NetworkParams<'a> {
     pub seedling_image: &'a str,
 }
 
-/// The Service `kubernetes`: the first address of the service network.
-pub fn kubernetes_service(service_network: Ipv4Net) -> Ipv4Addr {
-    nth(service_network, 1)
+/// The Service `kubernetes`: the first address of the main service network.
+pub fn kubernetes_service(service_networks: &[IpNet]) -> Option<IpAddr> {
+    service_networks.first().map(|network| nth(*network, 1))
 }
 
-/// The Service `dns-default`: the tenth.
-pub fn dns_service(service_network: Ipv4Net) -> Ipv4Addr {
-    nth(service_network, 10)
-}
-
-fn nth(network: Ipv4Net, n: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(network.network().to_bits() + n)
+/// The Service `dns-default`: the tenth of each.
+pub fn dns_service(service_networks: &[IpNet]) -> Vec<String> {
+    service_networks.iter().map(|network| nth(*network, 10).to_string()).collect()
 }
 
 /// In the order in which they are applied.
@@ -67,17 +65,31 @@ pub fn objects(p: &NetworkParams) -> Vec<Value> {
 
 fn flannel_config(p: &NetworkParams) -> Value {
     // All nodes share one layer-2 network, so routes are enough; no encapsulation.
-    json!({"Network": p.cluster_network.to_string(), "Backend": {"Type": "host-gw"}})
+    let mut config = json!({"Backend": {"Type": "host-gw"}});
+    for network in p.cluster_networks {
+        match network {
+            IpNet::V4(network) => config["Network"] = json!(network.to_string()),
+            IpNet::V6(network) => {
+                config["IPv6Network"] = json!(network.to_string());
+                config["EnableIPv6"] = json!(true);
+            }
+        }
+    }
+    if config["Network"].is_null() {
+        config["EnableIPv4"] = json!(false);
+    }
+    config
 }
 
 fn kube_proxy_config(p: &NetworkParams) -> Value {
+    let any = any_address(p.service_networks);
     json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
-        "clusterCIDR": p.cluster_network.to_string(),
-        "bindAddress": "0.0.0.0",
-        "healthzBindAddress": format!("0.0.0.0:{}", ports::KUBE_PROXY_HEALTHZ),
+        "clusterCIDR": joined(p.cluster_networks),
+        "bindAddress": any.to_string(),
+        "healthzBindAddress": SocketAddr::new(any, ports::KUBE_PROXY_HEALTHZ).to_string(),
         "metricsBindAddress": "127.0.0.1:10249",
         // The kernel's own limits: a node in a container may not raise them.
         "conntrack": {"maxPerCore": 0, "min": 0},
@@ -87,7 +99,11 @@ fn kube_proxy_config(p: &NetworkParams) -> Value {
 }
 
 /// The node's pod network: a bridge with this node's range. Masquerading is flannel's.
-pub fn cni_config(subnet: Ipv4Net, mtu: u32) -> Value {
+pub fn cni_config(subnets: &[IpNet], mtu: u32) -> Value {
+    let ranges: Vec<_> =
+        subnets.iter().map(|subnet| json!([{"subnet": subnet.trunc().to_string()}])).collect();
+    let everywhere = |subnet: &IpNet| if subnet.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+    let routes: Vec<_> = subnets.iter().map(|subnet| json!({"dst": everywhere(subnet)})).collect();
     json!({
         "cniVersion": "1.0.0",
         "name": "seedling",
@@ -96,8 +112,8 @@ pub fn cni_config(subnet: Ipv4Net, mtu: u32) -> Value {
                 "type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true, "mtu": mtu,
                 "ipam": {
                     "type": "host-local",
-                    "ranges": [[{"subnet": subnet.trunc().to_string()}]],
-                    "routes": [{"dst": "0.0.0.0/0"}],
+                    "ranges": ranges,
+                    "routes": routes,
                 },
             },
             {"type": "portmap", "capabilities": {"portMappings": true}},
@@ -109,10 +125,11 @@ fn flannel(p: &NetworkParams) -> Value {
     let copy = format!("/bin/busybox cp -f {CNI_BIN}/* /host{CNI_BIN}/");
     let mut env = api_env(p.api_host, p.api_port);
     env.push(field_env("NODE_NAME", "spec.nodeName"));
+    let service = kubernetes_service(p.service_networks);
     let mut check_env = env.clone();
     check_env.extend([
-        json!({"name": "SERVICE_ADDRESS", "value": kubernetes_service(p.service_network).to_string()}),
-        json!({"name": "DNS_ADDRESS", "value": dns_service(p.service_network).to_string()}),
+        json!({"name": "SERVICE_ADDRESS", "value": service.map(|address| address.to_string())}),
+        json!({"name": "DNS_ADDRESS", "value": dns_service(p.service_networks).join(",")}),
     ]);
     let pod = json!({
         "serviceAccountName": FLANNEL,
@@ -263,10 +280,25 @@ pub(crate) fn daemon_set(namespace: &str, name: &str, mut pod: Value) -> Value {
 mod tests {
     use super::*;
 
+    const PODS: [IpNet; 2] = [net([10, 128, 0, 0], 14), net6([0xfd01, 0, 0, 0, 0, 0, 0, 0], 48)];
+    const SERVICES: [IpNet; 2] = [net([172, 30, 0, 0], 16), net6([0xfd02, 0, 0, 0, 0, 0, 0, 0], 112)];
+
+    const fn net([a, b, c, d]: [u8; 4], prefix: u8) -> IpNet {
+        IpNet::V4(ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::new(a, b, c, d), prefix))
+    }
+
+    const fn net6([a, b, c, d, e, f, g, h]: [u16; 8], prefix: u8) -> IpNet {
+        IpNet::V6(ipnet::Ipv6Net::new_assert(std::net::Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix))
+    }
+
     fn params() -> NetworkParams<'static> {
+        params_of([&PODS[..1], &SERVICES[..1]])
+    }
+
+    fn params_of(networks: [&'static [IpNet]; 2]) -> NetworkParams<'static> {
         NetworkParams {
-            cluster_network: "10.128.0.0/14".parse().unwrap(),
-            service_network: "172.30.0.0/16".parse().unwrap(),
+            cluster_networks: networks[0],
+            service_networks: networks[1],
             api_host: "api-int.ocp4.example.com",
             api_port: 6443,
             flannel_image: "flannel@sha256:1",
@@ -294,11 +326,33 @@ mod tests {
         }
     }
 
+    fn config(params: &NetworkParams, map: &str, key: &str) -> Value {
+        let objects = objects(params);
+        let config = objects.iter().find(|o| o["metadata"]["name"] == map).unwrap();
+        serde_json::from_str(config["data"][key].as_str().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn agents_know_every_family() {
+        let flannel = |params: &NetworkParams| config(params, "flannel-config", "net-conf.json");
+        let proxy = |params: &NetworkParams| config(params, "kube-proxy-config", "config.yaml");
+        let host_gw = json!({"Type": "host-gw"});
+        assert_eq!(flannel(&params()), json!({"Network": "10.128.0.0/14", "Backend": host_gw}));
+        assert_eq!(proxy(&params())["bindAddress"], "0.0.0.0");
+        let both = params_of([&PODS, &SERVICES]);
+        let expected = json!({"Network": "10.128.0.0/14", "IPv6Network": "fd01::/48", "EnableIPv6": true, "Backend": host_gw});
+        assert_eq!(flannel(&both), expected);
+        assert_eq!(proxy(&both)["clusterCIDR"], "10.128.0.0/14,fd01::/48");
+        let six = params_of([&PODS[1..], &SERVICES[1..]]);
+        let expected =
+            json!({"IPv6Network": "fd01::/48", "EnableIPv6": true, "EnableIPv4": false, "Backend": host_gw});
+        assert_eq!(flannel(&six), expected);
+        assert_eq!(proxy(&six)["healthzBindAddress"], "[::]:10256");
+    }
+
     #[test]
     fn kube_proxy_leaves_conntrack_limits_alone() {
-        let objects = objects(&params());
-        let config = objects.iter().find(|o| o["metadata"]["name"] == "kube-proxy-config").unwrap();
-        let config: Value = serde_json::from_str(config["data"]["config.yaml"].as_str().unwrap()).unwrap();
+        let config = config(&params(), "kube-proxy-config", "config.yaml");
         assert_eq!(config["mode"], "nftables");
         assert_eq!(config["conntrack"], json!({"maxPerCore": 0, "min": 0}));
         assert_eq!(config["clusterCIDR"], "10.128.0.0/14");
@@ -306,16 +360,20 @@ mod tests {
 
     #[test]
     fn the_cni_config_has_the_nodes_range() {
-        let config = cni_config("10.128.2.1/23".parse().unwrap(), 1500);
+        let config = cni_config(&["10.128.2.1/23".parse().unwrap()], 1500);
         assert_eq!(config["plugins"][0]["ipam"]["ranges"][0][0]["subnet"], "10.128.2.0/23");
         assert_eq!(config["plugins"][0]["mtu"], 1500);
         assert_eq!(config["plugins"][1]["type"], "portmap");
+        let both = cni_config(&["10.128.2.1/23".parse().unwrap(), "fd01:0:0:2::1/64".parse().unwrap()], 1500);
+        let ipam = &both["plugins"][0]["ipam"];
+        assert_eq!(ipam["ranges"][1], json!([{"subnet": "fd01:0:0:2::/64"}]));
+        assert_eq!(ipam["routes"], json!([{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]));
     }
 
     #[test]
     fn well_known_service_addresses() {
-        let network = "172.30.0.0/16".parse().unwrap();
-        assert_eq!(kubernetes_service(network).to_string(), "172.30.0.1");
-        assert_eq!(dns_service(network).to_string(), "172.30.0.10");
+        assert_eq!(kubernetes_service(&SERVICES).unwrap().to_string(), "172.30.0.1");
+        assert_eq!(kubernetes_service(&SERVICES[1..]).unwrap().to_string(), "fd02::1");
+        assert_eq!(dns_service(&SERVICES), ["172.30.0.10", "fd02::a"]);
     }
 }

@@ -1,7 +1,8 @@
 //! Forwards: listening sockets opened elsewhere (on loopback, outside the lab's network) and handed over as file
 //! descriptors. Each connection is relayed to an address dialled from here, inside.
 
-use crate::{Context, HelperError, net};
+use crate::net::{self, Listener};
+use crate::{Context, HelperError};
 use seedling_types::HelperConfig;
 use seedling_types::helper::Forward;
 use socket2::SockRef;
@@ -22,7 +23,7 @@ pub(crate) fn start(context: &Context) -> Result<impl Future<Output = ()> + use<
     let copy = |(listener, forward): &(std::net::TcpListener, Forward)| {
         let listener = listener.try_clone().and_then(TcpListener::from_std);
         let fail = |_| HelperError::Forward { fd: forward.fd, to: forward.to };
-        Ok((listener.map_err(fail)?, forward.clone()))
+        Ok((listener.map_err(fail)?.into(), forward.clone()))
     };
     let forwards: Result<Vec<_>, HelperError> = context.inherited.iter().map(copy).collect();
     let (forwards, context) = (forwards?, context.clone());
@@ -36,7 +37,7 @@ pub(crate) fn start(context: &Context) -> Result<impl Future<Output = ()> + use<
     })
 }
 
-async fn serve(listener: TcpListener, forward: Forward, context: Context) {
+async fn serve(listener: Listener, forward: Forward, context: Context) {
     loop {
         let (client, _, slot) = net::accept(&listener, &context.limits.forward, &context.events).await;
         let forward = forward.clone();

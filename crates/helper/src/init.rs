@@ -4,7 +4,7 @@
 use ipnet::Ipv4Net;
 use seedling_types::{ClusterDomain, Inventory};
 use serde_json::Value;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 /// What is written down.
@@ -71,8 +71,8 @@ pub fn yaml(wanted: &Wanted) -> String {
         })
         .collect();
     let mut balancers = inventory.load_balancers.clone();
-    if !balancers.contains(address) {
-        balancers.push(*address);
+    if !balancers.contains(&(*address).into()) {
+        balancers.push((*address).into());
     }
     let boot = match &wanted.image {
         Some(image) => format!("boot:\n  imageDir: {}\n  installDevice: auto          # the first disk; `none` boots live and leaves the disks alone\n", image.display()),
@@ -116,7 +116,7 @@ pub fn yaml(wanted: &Wanted) -> String {
          # Machines with an empty disk boot over the network and install themselves.\n{boot}",
         Ipv4Addr::from(u32::from(network.broadcast()) - 20),
         Ipv4Addr::from(u32::from(network.broadcast()) - 11),
-        list(&balancers),
+        balancers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         wanted.assets.display(),
         wanted.release.display(),
     )
@@ -144,6 +144,17 @@ pub fn locals(json: &str) -> Vec<Local> {
 
 pub fn ask_locals() -> Vec<Local> {
     locals(&said_by_ip(&["-json", "-4", "address"]))
+}
+
+/// Interfaces and addresses of both families.
+pub fn ask_addresses() -> Vec<(String, IpAddr)> {
+    let all: Vec<Value> = serde_json::from_str(&said_by_ip(&["-json", "address"])).unwrap_or_default();
+    let of = |link: &Value| -> Vec<(String, IpAddr)> {
+        let name = link["ifname"].as_str().unwrap_or_default();
+        let infos = link["addr_info"].as_array().into_iter().flatten();
+        infos.filter_map(|info| Some((name.to_string(), info["local"].as_str()?.parse().ok()?))).collect()
+    };
+    all.iter().flat_map(of).collect()
 }
 
 /// This machine's way out.
@@ -184,8 +195,8 @@ mod tests {
         Wanted {
             domain: config.cluster_domain,
             interface: "eth1".into(),
-            address: config.address,
-            network: config.network,
+            address: config.v4().unwrap().address,
+            network: config.v4().unwrap().network,
             inventory: config.inventory,
             assets: "/var/lib/seedling/assets".into(),
             release: "/var/cache/seedling/release".into(),

@@ -8,6 +8,7 @@
 pub mod boot;
 pub mod describe;
 pub mod dhcp;
+pub mod dhcp6;
 pub mod dns;
 pub mod doors;
 mod events;
@@ -22,6 +23,7 @@ mod limits;
 pub mod live;
 mod net;
 pub mod registry;
+mod router;
 mod stats;
 pub mod status;
 mod supervise;
@@ -73,6 +75,10 @@ pub enum HelperError {
     Restart(&'static str),
     #[error("helper.yaml has no section `boot:`, so there is nothing to boot over the network")]
     NoBoot,
+    #[error(
+        "exported configurations are for IPv4, and helper.yaml has IPv6: give other servers their part of it by hand"
+    )]
+    OnlyIpv4,
     #[error("there is no {host:?} in the inventory; it has {}", .known.join(", "))]
     UnknownHost { host: String, known: Vec<String> },
 }
@@ -96,11 +102,21 @@ impl Context {
     }
 }
 
-const SERVERS: [Kind; 10] = [
+const SERVERS: [Kind; 12] = [
     Kind {
         what: "DHCP",
         server: Some(Dhcp),
         start: |c| Box::pin(async move { Ok(Box::pin(dhcp::start(&c)?) as Server) }),
+    },
+    Kind {
+        what: "DHCPv6",
+        server: Some(Dhcp),
+        start: |c| Box::pin(async move { Ok(Box::pin(dhcp6::start(&c)?) as Server) }),
+    },
+    Kind {
+        what: "router advertisements",
+        server: Some(Dhcp),
+        start: |c| Box::pin(async move { Ok(Box::pin(router::start(&c)?) as Server) }),
     },
     Kind {
         what: "DNS",

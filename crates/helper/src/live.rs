@@ -76,7 +76,7 @@ impl Live {
 fn needs_restart(before: &HelperConfig, next: &HelperConfig) -> Option<&'static str> {
     let different = [
         (
-            before.interface != next.interface || before.address != next.address,
+            before.interface != next.interface || before.addresses().ne(next.addresses()),
             "the address or the interface",
         ),
         (before.events != next.events || before.ready_file != next.ready_file, "the place of its files"),
@@ -101,7 +101,13 @@ mod tests {
 
     fn worker(name: &str, last: u8) -> Host {
         let mac = format!("52:54:00:00:00:{last:02}");
-        Host { name: name.into(), role: Role::Worker, mac, address: [192, 168, 100, last].into() }
+        Host {
+            name: name.into(),
+            role: Role::Worker,
+            mac,
+            address: [192, 168, 100, last].into(),
+            second_address: None,
+        }
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use crate::HelperError;
 use crate::events::EventLog;
 use crate::limits::{Full, Slot, Slots};
+use seedling_types::HelperConfig;
 use seedling_types::helper::HelperEventKind;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -65,36 +67,68 @@ pub(crate) async fn pass(
     }
 }
 
+/// A port at the helper's address, and at that of the other family if it has one.
+pub(crate) struct Listener {
+    first: TcpListener,
+    second: Option<TcpListener>,
+}
+
+impl From<TcpListener> for Listener {
+    fn from(first: TcpListener) -> Self {
+        Self { first, second: None }
+    }
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        match &self.second {
+            None => self.first.accept().await,
+            Some(second) => tokio::select! {
+                accepted = self.first.accept() => accepted,
+                accepted = second.accept() => accepted,
+            },
+        }
+    }
+}
+
 pub(crate) async fn tcp(
     what: &'static str,
-    address: Ipv4Addr,
+    config: &HelperConfig,
     port: u16,
-) -> Result<TcpListener, HelperError> {
-    let address = SocketAddr::from((address, port));
-    let open = || {
-        let socket = TcpSocket::new_v4()?;
-        // As tokio does for its own: a restarted helper need not wait for connections of the one before.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
+) -> Result<Listener, HelperError> {
+    let bind = |address: IpAddr| {
+        let address = SocketAddr::from((address, port));
+        listen(address).map_err(|source| HelperError::Bind { what, address, source })
     };
-    open().map_err(|source| HelperError::Bind { what, address, source })
+    let second = config.second_address.map(|second| bind(second.addr())).transpose()?;
+    Ok(Listener { first: bind(config.address)?, second })
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As tokio does for its own: a restarted helper need not wait for connections of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// With `device`, only that interface's packets arrive and leave: broadcasts need it.
 pub(crate) fn udp(
     what: &'static str,
-    address: Ipv4Addr,
+    address: IpAddr,
     port: u16,
     device: Option<&str>,
 ) -> Result<UdpSocket, HelperError> {
     let address = SocketAddr::from((address, port));
     let open = || {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if let Some(device) = device {
             socket.bind_device(Some(device.as_bytes()))?;
-            socket.set_broadcast(true)?;
+            socket.set_broadcast(address.is_ipv4())?;
+        }
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
         }
         socket.bind(&address.into())?;
         UdpSocket::from_std(socket.into())
@@ -102,9 +136,19 @@ pub(crate) fn udp(
     open().map_err(|source| HelperError::Bind { what, address, source })
 }
 
+/// Of an interface with IPv6. From this process' own network, which the files of /sys need not be of.
+pub(crate) fn index(interface: &str) -> io::Result<u32> {
+    let table = std::fs::read_to_string("/proc/net/if_inet6")?;
+    let found = table.lines().find_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        (words.get(5) == Some(&interface)).then(|| u32::from_str_radix(words.get(1)?, 16).ok())?
+    });
+    found.ok_or_else(|| io::Error::other(format!("{interface} has no IPv6 address")))
+}
+
 /// The next connection that has a place; those that have none are closed at once.
 pub(crate) async fn accept(
-    listener: &TcpListener,
+    listener: &Listener,
     slots: &Arc<Slots>,
     events: &EventLog,
 ) -> (TcpStream, SocketAddr, Slot) {
@@ -115,7 +159,7 @@ pub(crate) async fn accept(
                 Err(Full { say: None, .. }) => {}
                 Err(Full { say: Some(connections), reason }) => {
                     tracing::warn!(service = slots.service, %remote, connections, reason, "connections refused");
-                    let (service, remote) = (slots.service.into(), v4(remote));
+                    let (service, remote) = (slots.service.into(), ip(remote));
                     events.send(HelperEventKind::Limited { service, remote, connections, reason });
                 }
             },
@@ -172,11 +216,9 @@ pub(crate) async fn relay(a: TcpStream, b: TcpStream) {
     let _ = tokio::try_join!(pass(from_a, to_b), pass(from_b, to_a));
 }
 
-pub(crate) fn v4(address: SocketAddr) -> Ipv4Addr {
-    match address {
-        SocketAddr::V4(a) => *a.ip(),
-        SocketAddr::V6(a) => a.ip().to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),
-    }
+/// As the inventory has it.
+pub(crate) fn ip(address: SocketAddr) -> IpAddr {
+    address.ip().to_canonical()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use seedling_types::helper::{HelperEvent, HelperEventKind as Kind};
 use seedling_types::{HelperConfig, Host, Role, ports};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +23,7 @@ pub struct Machine {
     pub name: String,
     pub role: Role,
     pub mac: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     pub links: Vec<Link>,
     /// The first link that is not there yet, by its name.
     pub broken: Option<&'static str>,
@@ -49,7 +49,7 @@ pub struct Unknown {
     pub seen: String,
     pub asked: u64,
     /// Of the pool.
-    pub address: Option<Ipv4Addr>,
+    pub address: Option<IpAddr>,
 }
 
 pub fn status(
@@ -67,7 +67,7 @@ pub fn status(
         if message != "DISCOVER" || config.inventory.by_mac(mac).is_some() {
             continue;
         }
-        let address = leases.given.get(mac).map(|lease| lease.address);
+        let address = leases.given.get(mac).map(|lease| lease.address.into());
         let row = unknown.entry(mac).or_insert_with(|| Unknown {
             mac: mac.clone(),
             seen: String::new(),
@@ -123,7 +123,7 @@ fn machine(
     let install = boot.map(|_| installs(&host.name));
     let broken = links.iter().find(|link| link.since.is_none()).map(|link| link.name);
     let says = says(host, broken, refused, install.as_ref().filter(|_| installs_itself));
-    let Host { name, role, mac, address } = host.clone();
+    let Host { name, role, mac, address, .. } = host.clone();
     Machine { name, role, mac, address, links, broken, says, seen, install }
 }
 
@@ -134,7 +134,7 @@ enum Heard {
 }
 
 fn heard(host: &Host, what: &Kind) -> Option<Heard> {
-    let own = |remote: &Ipv4Addr| *remote == host.address;
+    let own = |remote: &IpAddr| host.is_at(*remote);
     Some(match what {
         Kind::Dhcp { mac, message, .. } if mac.eq_ignore_ascii_case(&host.mac) => match message.as_str() {
             "ACK" => Heard::Link("address"),

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::config;
 
 const MAC: &str = "52:54:00:00:00:21";
-const WORKER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 21);
+const WORKER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 100, 21));
 
 /// A word an event, of worker-0.
 fn event(word: &str) -> Kind {

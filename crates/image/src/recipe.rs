@@ -47,6 +47,7 @@ const ROOTFS: &[Overlay] = overlay!["rootfs":
     0o644 "usr/lib/systemd/system/multi-user.target.d/10-lab.conf",
     0o644 "usr/lib/systemd/system/ssh.service.d/10-node.conf",
     0o644 "usr/local/lib/seedling/boot.sh",
+    0o755 "usr/local/sbin/dhclient6-script",
     0o755 "usr/local/sbin/preinit",
     0o755 "usr/local/sbin/setfiles",
     0o755 "usr/local/sbin/udhcpc-script",

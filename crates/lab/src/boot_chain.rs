@@ -49,21 +49,21 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
                 dhcp |= message == "ACK"
             }
             HelperEventKind::Http { path, status, remote, .. }
-                if *remote == host.address && path.starts_with("/ign/") =>
+                if host.is_at(*remote) && path.starts_with("/ign/") =>
             {
                 again += u32::from(mcs);
                 ignition = if ignition == Some(200) { ignition } else { Some(*status) };
             }
             // Node software is what a config asks for.
             HelperEventKind::Http { path, remote, .. }
-                if *remote == host.address && path.starts_with("/bin/") =>
+                if host.is_at(*remote) && path.starts_with("/bin/") =>
             {
                 (again, software) = (0, true)
             }
-            HelperEventKind::Connection { port, remote, .. } if *remote == host.address => {
+            HelperEventKind::Connection { port, remote, .. } if host.is_at(*remote) => {
                 mcs |= *port == ports::MCS
             }
-            HelperEventKind::Tftp { remote, status, .. } if *remote == host.address && status == "ok" => {
+            HelperEventKind::Tftp { remote, status, .. } if host.is_at(*remote) && status == "ok" => {
                 boot = boot.or(Some(Position::NetworkBoot))
             }
             HelperEventKind::Boot { host: name, state, .. } if *name == host.name => {
@@ -143,12 +143,18 @@ impl Position {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::IpAddr;
 
-    const MASTER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 11);
+    const MASTER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 100, 11));
 
     fn host(role: Role) -> Host {
-        Host { name: "n".into(), role, mac: "52:54:00:5e:ed:11".into(), address: MASTER }
+        Host {
+            name: "n".into(),
+            role,
+            mac: "52:54:00:5e:ed:11".into(),
+            address: MASTER,
+            second_address: None,
+        }
     }
     fn event(what: HelperEventKind) -> HelperEvent {
         HelperEvent { time: "2026-01-01T00:00:00.000Z".into(), what }
@@ -157,7 +163,7 @@ mod tests {
         let mac = "52:54:00:5E:ED:11".into();
         event(HelperEventKind::Dhcp { message: message.into(), mac, host: None, address: None })
     }
-    fn http(path: &str, status: u16, remote: Ipv4Addr) -> HelperEvent {
+    fn http(path: &str, status: u16, remote: IpAddr) -> HelperEvent {
         let (method, user_agent) = ("GET".into(), "Ignition/2.14".into());
         event(HelperEventKind::Http {
             method,
@@ -220,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_furthest_point_is_named() {
-        let other = Ipv4Addr::new(192, 168, 100, 12);
+        let other = IpAddr::from([192, 168, 100, 12]);
         let software = || http("/bin/kubelet", 200, MASTER);
         let ign = || http("/ign/52:54:00:5e:ed:11", 200, MASTER);
         let cases = [

@@ -201,16 +201,14 @@ fn different_questions(events: &[HelperEvent], host: &Host) -> usize {
         HelperEventKind::Dhcp { message, mac, .. } if mac.eq_ignore_ascii_case(&host.mac) => {
             Some(message.clone())
         }
-        HelperEventKind::Tftp { file, remote, .. } if *remote == host.address => Some(file.clone()),
+        HelperEventKind::Tftp { file, remote, .. } if host.is_at(*remote) => Some(file.clone()),
         HelperEventKind::Http { path, remote, .. } | HelperEventKind::Registry { path, remote, .. }
-            if *remote == host.address =>
+            if host.is_at(*remote) =>
         {
             Some(path.clone())
         }
         HelperEventKind::Boot { host: of, state, .. } if *of == host.name => Some(format!("{state:?}")),
-        HelperEventKind::Connection { backend, remote, .. } if *remote == host.address => {
-            Some(backend.clone())
-        }
+        HelperEventKind::Connection { backend, remote, .. } if host.is_at(*remote) => Some(backend.clone()),
         _ => None,
     };
     events.iter().filter_map(what).collect::<BTreeSet<_>>().len()
@@ -243,6 +241,7 @@ mod tests {
             role: Role::Worker,
             mac: "52:54:00:5e:ed:1b".into(),
             address: [192, 168, 100, 21].into(),
+            second_address: None,
         };
         let event = |what| HelperEvent { time: String::new(), what };
         let file = |path: &str, last: u8| {

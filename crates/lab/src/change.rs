@@ -139,7 +139,7 @@ mod tests {
     fn adding_twice_is_adding_once_and_a_masters_name_is_taken() {
         let before = with_workers(default_inventory(3), 1).unwrap();
         let (host, more) = added(&before, "worker-1", Role::Worker).unwrap();
-        assert_eq!((host.address.octets()[3], more.hosts.len()), (22, 6));
+        assert_eq!((host.v4().unwrap().octets()[3], more.hosts.len()), (22, 6));
         assert_eq!(added(&more, "worker-1", Role::Worker).unwrap(), (host, more.clone()));
         assert!(added(&more, "master-0", Role::Worker).unwrap_err().to_string().contains("is a master"));
         assert!(

@@ -108,6 +108,7 @@ fn write_config(lab: &Lab) -> Result<String> {
         interface: BRIDGE.into(),
         address: spec.helper,
         network: spec.network,
+        second_address: spec.second_helper,
         inventory: spec.inventory.clone(),
         ignition_dir: spec.assets.clone(),
         release_dir: spec.release_dir.clone(),

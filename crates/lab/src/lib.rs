@@ -37,7 +37,9 @@ pub use helper::reload_config;
 pub use kinds::{Kinds, MachineKind, Machines};
 pub use overview::{Overview, overview};
 pub use seed::seed;
-pub use spec::{HELPER, LabSpec, check_name, default_inventory, new_machine, with_workers};
+pub use spec::{
+    HELPER, LabSpec, Stack, check_name, default_inventory, inventory_of, new_machine, with_workers,
+};
 pub use status::{NodeStatus, Open, Status, open, read_events, status};
 pub use step::Pace;
 pub use store::{Lab, Labs, Record, ssh_key};
@@ -70,6 +72,10 @@ pub enum LabError {
     Stays { name: String, why: &'static str },
     #[error("the lab has no free address: {first} to {last} are taken; remove a machine first")]
     NoAddress { first: u8, last: u8 },
+    #[error(
+        "a lab's machines have all of them an IPv4 address, an IPv6 address, or an IPv4 one with an IPv6 secondAddress"
+    )]
+    Stack,
     #[error(
         "lab {0:?} exists with other machines or another network; `seedling lab add` and `lab remove` change its workers, `seedling lab \
          down --name {0}` removes it"

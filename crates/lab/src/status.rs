@@ -7,7 +7,7 @@ use seedling_steps::journal::fold;
 use seedling_types::helper::HelperEvent;
 use seedling_types::{Host, Role};
 use serde::Serialize;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
@@ -30,7 +30,7 @@ pub struct Status {
 pub struct HelperStatus {
     pub pid: Option<i32>,
     pub ready: bool,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -41,7 +41,7 @@ pub struct NodeStatus {
     /// `container` or `qemu`.
     pub kind: &'static str,
     pub mac: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     #[serde(flatten)]
     pub inspection: Inspection,
     #[serde(flatten)]
@@ -129,7 +129,7 @@ fn node(
         (Power::On, false) if position == Position::Fetched => "applies its configuration".into(),
         (Power::On, false) => position.explain(&host.name),
     };
-    let Host { name, role, mac, address } = host.clone();
+    let Host { name, role, mac, address, .. } = host.clone();
     NodeStatus { name, role, kind, mac, address, inspection, position, first_boot_done, open: vec![], says }
 }
 

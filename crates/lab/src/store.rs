@@ -229,7 +229,11 @@ impl Lab {
     fn machine_of(&self, host: &Host) -> Machine {
         let container = container(&self.dir, self.name(), &host.name, &host.mac, &self.record.image);
         match self.record.spec.kind(&host.name) {
-            MachineKind::Container => Machine::Container(Container { sharing: self.sharing(), ..container }),
+            MachineKind::Container => Machine::Container(Container {
+                sharing: self.sharing(),
+                stack: self.record.spec.stack().as_str(),
+                ..container
+            }),
             MachineKind::Qemu(hardware) => Machine::Qemu(Qemu {
                 place: container.place,
                 hardware,
@@ -285,5 +289,6 @@ pub(crate) fn container(lab_dir: &Path, lab: &str, name: &str, mac: &str, image:
         image: image.into(),
         runc_root: lab_dir.join("runc"),
         sharing: 1,
+        stack: "ipv4",
     }
 }

@@ -44,7 +44,7 @@ pub async fn up(
         chaos::heal(&lab).await;
     }
     let spec = &lab.record.spec;
-    Network::of_lab(&spec.name).ensure_bridge(spec.helper, spec.network.prefix_len()).await?;
+    Network::of_lab(&spec.name).ensure_bridge(&spec.helper_places()).await?;
 
     let machines = lab.machines();
     let prepared = join_all(machines.iter().map(|machine| lab.prepare(machine)));

@@ -4,11 +4,11 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CloneFlags, setns};
 use seedling_lab::chaos::{Fault, Loss, Party, plan, rules};
 use seedling_machines::network::{CARD, Network, namespace_path};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
-const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
+const HELPER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 100, 1));
 
 /// The test's namespaces; gone when it is dropped, also by a panic.
 struct Lan {
@@ -25,8 +25,8 @@ impl Drop for Lan {
     }
 }
 
-fn address(node: &str) -> Ipv4Addr {
-    if node == "a" { Ipv4Addr::new(192, 168, 100, 11) } else { Ipv4Addr::new(192, 168, 100, 12) }
+fn address(node: &str) -> IpAddr {
+    if node == "a" { [192, 168, 100, 11].into() } else { [192, 168, 100, 12].into() }
 }
 
 fn party(node: &str) -> Party {
@@ -40,7 +40,7 @@ impl Lan {
     async fn new() -> Result<Self> {
         let network = Network::of_lab(&format!("links-{}", std::process::id()));
         let lan = Self { network, nodes: vec!["a", "b"] };
-        lan.network.ensure_bridge(HELPER, 24).await?;
+        lan.network.ensure_bridge(&[(HELPER, 24)]).await?;
         for (node, mac) in [("a", "52:54:00:5e:ed:a1"), ("b", "52:54:00:5e:ed:b1")] {
             lan.network.ensure_node(node, mac).await?;
             let namespace = lan.network.node_namespace(node);

@@ -2,7 +2,6 @@
 
 use crate::proxy::Caller;
 use seedling_types::{Admission, Host, Inventory, Role, admission};
-use std::net::IpAddr;
 
 pub(crate) struct Asked<'a> {
     pub caller: &'a Caller,
@@ -13,10 +12,7 @@ pub(crate) struct Asked<'a> {
 
 /// The machine at an address.
 pub(crate) fn machine<'a>(caller: &Caller, inventory: &'a Inventory) -> Option<&'a Host> {
-    match caller.address()? {
-        IpAddr::V4(address) => inventory.by_address(address),
-        IpAddr::V6(_) => None,
-    }
+    inventory.by_address(caller.address()?)
 }
 
 /// Why it may have it, or why not. Headers that name a client (X-Forwarded-For and the like) are nobody's word.
@@ -63,11 +59,11 @@ mod tests {
     use super::*;
     use seedling_types::NodeToken;
     use seedling_types::admission::{Issued, Spent};
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     const HOSTS: &str = "hosts:\n\
         - {name: bootstrap, role: bootstrap, mac: '52:54:00:00:00:01', address: 10.0.0.10}\n\
-        - {name: master-0, role: master, mac: '52:54:00:00:00:02', address: 10.0.0.11}\n\
+        - {name: master-0, role: master, mac: '52:54:00:00:00:02', address: 10.0.0.11, secondAddress: 'fd00::11'}\n\
         - {name: master-1, role: master, mac: '52:54:00:00:00:03', address: 10.0.0.12}\n\
         - {name: worker-0, role: worker, mac: '52:54:00:00:00:04', address: 10.0.0.21}\n\
         - {name: worker-1, role: worker, mac: '52:54:00:00:00:05', address: 10.0.0.22}\n\
@@ -90,7 +86,7 @@ mod tests {
             ("worker-0".into(), issued(21, None)),
         ];
         let admission = Admission { open: false, nodes: nodes.into() };
-        let (balancer, client) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 11));
+        let (balancer, client) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 11]));
         let cases = [
             ("itself", from(11), "master", Some(11), Ok(())),
             ("through the balancer", Caller::Through { balancer, client }, "master", Some(11), Ok(())),
@@ -107,6 +103,13 @@ mod tests {
             ("no token was made", from(22), "worker", Some(22), Err("reissue worker-1")),
             ("the balancer itself", Caller::Balancer(balancer), "master", Some(11), Err("PROXY")),
             ("loopback", Caller::Direct(Ipv4Addr::LOCALHOST.into()), "master", Some(11), Err("127.0.0.1")),
+            (
+                "at its second address",
+                Caller::Direct("fd00::11".parse().unwrap()),
+                "master",
+                Some(11),
+                Ok(()),
+            ),
             ("IPv6", Caller::Direct("::1".parse().unwrap()), "master", Some(11), Err("::1")),
         ];
         for (what, caller, pool, number, wanted) in cases {

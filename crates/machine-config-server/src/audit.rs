@@ -5,7 +5,7 @@ use crate::proxy::Caller;
 use serde::Serialize;
 use std::fs::{OpenOptions, rename};
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -28,7 +28,7 @@ struct Line<'a> {
     reason: &'a str,
     address: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    load_balancer: Option<Ipv4Addr>,
+    load_balancer: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

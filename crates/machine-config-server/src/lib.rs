@@ -55,12 +55,12 @@ pub struct Listen {
     pub plain: SocketAddr,
 }
 
-impl Default for Listen {
-    fn default() -> Self {
-        let on = |ip: Ipv4Addr, port| SocketAddr::new(ip.into(), port);
+impl Listen {
+    /// For all machines of the inventory, and without TLS for the node itself.
+    pub fn to(inventory: &Inventory) -> Self {
         Self {
-            tls: on(Ipv4Addr::UNSPECIFIED, ports::MCS),
-            plain: on(Ipv4Addr::LOCALHOST, ports::MCS_LOOPBACK),
+            tls: SocketAddr::new(inventory.any_address(), ports::MCS),
+            plain: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), ports::MCS_LOOPBACK),
         }
     }
 }
@@ -86,7 +86,7 @@ pub async fn serve_cluster(client: kube::Client, api_server: &str) -> Result<(),
 
 /// With the node's own certificate and audit log, on the ports that machines ask.
 async fn serve_here(source: Source, inventory: watch::Receiver<Inventory>) -> Result<(), ServeError> {
-    let (listen, audit) = (Listen::default(), Some(paths::MCS_AUDIT_LOG.into()));
+    let (listen, audit) = (Listen::to(&inventory.borrow()), Some(paths::MCS_AUDIT_LOG.into()));
     serve(source, Path::new(paths::MCS_TLS), inventory, audit, listen, Handle::new(), Handle::new()).await
 }
 

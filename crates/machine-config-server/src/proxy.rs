@@ -7,7 +7,7 @@ use axum_server::accept::Accept;
 use futures::future::BoxFuture;
 use seedling_types::{Inventory, proxy_protocol};
 use std::io::{Error, ErrorKind, Result};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -23,11 +23,11 @@ pub enum Caller {
     Direct(IpAddr),
     /// Named by a load balancer.
     Through {
-        balancer: Ipv4Addr,
-        client: Ipv4Addr,
+        balancer: IpAddr,
+        client: IpAddr,
     },
     /// A load balancer that asks for itself (a health check), or does not say for whom.
-    Balancer(Ipv4Addr),
+    Balancer(IpAddr),
 }
 
 impl Caller {
@@ -35,11 +35,11 @@ impl Caller {
     pub fn address(&self) -> Option<IpAddr> {
         match self {
             Caller::Direct(address) => Some(*address),
-            Caller::Through { client, .. } => Some((*client).into()),
+            Caller::Through { client, .. } => Some(*client),
             Caller::Balancer(_) => None,
         }
     }
-    pub fn balancer(&self) -> Option<Ipv4Addr> {
+    pub fn balancer(&self) -> Option<IpAddr> {
         match self {
             Caller::Direct(_) => None,
             Caller::Through { balancer, .. } | Caller::Balancer(balancer) => Some(*balancer),
@@ -70,7 +70,8 @@ impl<S: Send + 'static> Accept<TcpStream, S> for KnowCaller {
         let KnowCaller { inventory, audit } = self.clone();
         Box::pin(async move {
             let peer = stream.peer_addr()?;
-            let balancer = v4(peer).filter(|a| inventory.borrow().load_balancers.contains(a));
+            let balancer =
+                Some(peer.ip().to_canonical()).filter(|a| inventory.borrow().load_balancers.contains(a));
             let heard = tokio::time::timeout(FIRST_BYTE_WITHIN, read(&mut stream)).await;
             let caller = match (heard.map_err(|_| Error::from(ErrorKind::TimedOut))??, balancer) {
                 (None, None) => Caller::Direct(peer.ip().to_canonical()),
@@ -87,7 +88,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for KnowCaller {
 }
 
 /// `None`: there is no header; nothing of what follows was read.
-async fn read(stream: &mut TcpStream) -> Result<Option<Option<Ipv4Addr>>> {
+async fn read(stream: &mut TcpStream) -> Result<Option<Option<IpAddr>>> {
     let mut first = [0];
     stream.peek(&mut first).await?;
     if first[0] != proxy_protocol::SIGNATURE[0] {
@@ -99,11 +100,4 @@ async fn read(stream: &mut TcpStream) -> Result<Option<Option<Ipv4Addr>>> {
     let mut rest = vec![0; length];
     stream.read_exact(&mut rest).await?;
     Ok(Some(proxy_protocol::client(&head, &rest)))
-}
-
-fn v4(address: SocketAddr) -> Option<Ipv4Addr> {
-    match address.ip().to_canonical() {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    }
 }

@@ -63,8 +63,8 @@ async fn start() -> Running {
 async fn start_with(inventory: Inventory, admission: &Admission) -> Running {
     let dir = tempfile::tempdir().unwrap();
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
-    let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
+    let service_networks = vec!["172.30.0.0/16".parse().unwrap()];
+    let node = NodeParams { domain: &domain, release: &release, service_networks, pod_networks: vec![] };
     let inputs =
         Inputs { node, outside: Default::default(), root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for (path, contents) in render_bootstrap(&inputs).unwrap() {

@@ -21,12 +21,25 @@ pub struct Parts<'a> {
     pub capabilities: &'a [&'static str],
     /// How many machines share what this one has.
     pub sharing: usize,
+    /// Which addresses it asks for: ipv4, ipv6 or dual.
+    pub stack: &'a str,
     /// Whether what pods say has a disk of its own.
     pub pod_logs: bool,
 }
 
 pub fn oci(parts: &Parts) -> Value {
     let caps = parts.capabilities;
+    // `container` makes systemd leave hardware alone; `SHARING` and `STACK` are for preinit
+    let mut env = vec![
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_string(),
+        "container=oci".into(),
+        "TERM=xterm".into(),
+        "LANG=C.UTF-8".into(),
+        format!("SHARING={}", parts.sharing),
+    ];
+    if parts.stack != "ipv4" {
+        env.push(format!("STACK={}", parts.stack));
+    }
     json!({
         "ociVersion": "1.0.2",
         "hostname": "localhost", // DHCP brings the name
@@ -36,9 +49,7 @@ pub fn oci(parts: &Parts) -> Value {
             "user": { "uid": 0, "gid": 0 },
             "args": [PREINIT],
             "cwd": "/",
-            // `container` makes systemd leave hardware alone; `SHARING` is for preinit
-            "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "container=oci", "TERM=xterm", "LANG=C.UTF-8",
-                format!("SHARING={}", parts.sharing)],
+            "env": env,
             "capabilities": { "bounding": caps, "effective": caps, "permitted": caps },
             // no rlimits: raising them needs CAP_SYS_RESOURCE, which not every machine gives
             "noNewPrivileges": false,
@@ -131,6 +142,7 @@ mod tests {
             cgroup: "/seedling/a/m",
             capabilities: &[],
             sharing: 3,
+            stack: "ipv4",
             pod_logs: false,
         };
         let config = oci(&parts);

@@ -42,6 +42,8 @@ pub struct Container {
     pub runc_root: PathBuf,
     /// How many machines of the lab share this one's memory and disk, itself included.
     pub sharing: usize,
+    /// Which addresses it asks for: ipv4, ipv6 or dual.
+    pub stack: &'static str,
 }
 
 impl std::ops::Deref for Container {
@@ -261,6 +263,7 @@ impl Container {
             cgroup: &self.cgroup(),
             capabilities: &capabilities,
             sharing: self.sharing,
+            stack: self.stack,
             pod_logs: self.has_disk(Disk::PodLogs),
         };
         let path = self.dir.join("config.json");

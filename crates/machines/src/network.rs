@@ -3,7 +3,7 @@
 //! Nothing of it exists in the machine's own namespace: no address, no route, no rule.
 
 use crate::run::{Result, run, run_with};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// The bridge inside the lab's namespace; the helper serves DHCP on it.
@@ -12,6 +12,8 @@ pub const BRIDGE: &str = "br0";
 pub const CARD: &str = "eth0";
 /// Fixed, because a bridge without one takes the lowest of its ports: nodes would resolve it again as others appear.
 const BRIDGE_MAC: &str = "52:54:00:5e:ed:01";
+/// The bridge's link-local address: machines learn from router advertisements that it is their way out.
+const ROUTER: &str = "fe80::1/64";
 /// The kernel's limit for interface names.
 const IFNAME_MAX: usize = 15;
 
@@ -33,8 +35,8 @@ impl Network {
         format!("seedling-{}-{node}", self.lab)
     }
 
-    /// The namespace and the bridge with the helper's address. Done again, it changes nothing.
-    pub async fn ensure_bridge(&self, address: Ipv4Addr, prefix: u8) -> Result<()> {
+    /// The namespace and the bridge with the helper's addresses. Done again, it changes nothing.
+    pub async fn ensure_bridge(&self, addresses: &[(IpAddr, u8)]) -> Result<()> {
         let namespace = self.namespace();
         ensure_namespace(&namespace).await?;
         let bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
@@ -45,7 +47,20 @@ impl Network {
             );
             run_with("ip", &["-n", &namespace, "-batch", "-"], &batch).await?;
         }
-        let batch = format!("address replace {address}/{prefix} dev {BRIDGE}\nlink set {BRIDGE} up\n");
+        // Nobody else can have them: the kernel need not ask around for seconds before they can be used.
+        let mut batch = String::new();
+        for (address, prefix) in addresses {
+            match address {
+                IpAddr::V4(_) => batch += &format!("address replace {address}/{prefix} dev {BRIDGE}\n"),
+                IpAddr::V6(_) => {
+                    batch += &format!(
+                        "link set {BRIDGE} addrgenmode none\naddress replace {ROUTER} dev {BRIDGE} nodad\n"
+                    );
+                    batch += &format!("address replace {address}/{prefix} dev {BRIDGE} nodad\n");
+                }
+            }
+        }
+        batch += &format!("link set {BRIDGE} up\n");
         run_with("ip", &["-n", &namespace, "-batch", "-"], &batch).await.map(drop)
     }
 

@@ -1,7 +1,7 @@
 //! ssh into a lab's machine: as `core`, with the lab's key, from inside the lab's network. In: where and what. Out: a command.
 
 use crate::network::{Network, namespace_path};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use tokio::process::Command;
 
@@ -23,7 +23,7 @@ const OPTIONS: [&str; 7] = [
 #[derive(Clone, Debug)]
 pub struct Access {
     pub lab: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// The private key; see `Lab::ssh_key`.
     pub key: PathBuf,
 }
@@ -76,7 +76,7 @@ mod tests {
     fn root_by_sudo_inside_the_lab() {
         let access = Access {
             lab: "a".into(),
-            address: Ipv4Addr::new(10, 0, 0, 1),
+            address: IpAddr::from([10, 0, 0, 1]),
             key: "/labs/a/ssh/id_ed25519".into(),
         };
         let command = access.as_root(&["sh".into(), "-c".into(), "id -u".into()], false);

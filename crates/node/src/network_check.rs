@@ -11,10 +11,11 @@ use axum::routing::get;
 use axum::{Json, Router};
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
+use ipnet::IpNet;
 use seedling_cluster::innermost;
 use seedling_types::node_report::{HOLD, NodeReport, Probed};
 use seedling_types::ports;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,10 +34,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 pub async fn check_and_report() -> Result<(), Error> {
     let variable = |name| std::env::var(name).map_err(|error| Error::NotSet { name, error });
-    let address = |name| variable(name)?.parse::<Ipv4Addr>().map_err(in_file(name));
-    let (service, dns) = (address("SERVICE_ADDRESS")?, address("DNS_ADDRESS")?);
+    let address = |name, text: &str| text.parse::<IpAddr>().map_err(in_file(name));
+    let service = address("SERVICE_ADDRESS", &variable("SERVICE_ADDRESS")?)?;
+    // One of each family of the cluster.
+    let dns = variable("DNS_ADDRESS")?;
+    let dns = dns.split(',').map(|text| address("DNS_ADDRESS", text)).collect::<Result<Vec<_>, _>>()?;
+    let any = match dns.iter().any(IpAddr::is_ipv6) {
+        true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        false => Ipv4Addr::UNSPECIFIED.into(),
+    };
     let report = watch::Sender::new(NodeReport { node: variable("NODE_NAME")?, ..NodeReport::default() });
-    let listener = tokio::net::TcpListener::bind(("0.0.0.0", ports::NETWORK_CHECK)).await;
+    let listener = tokio::net::TcpListener::bind((any, ports::NETWORK_CHECK)).await;
     let listener = listener.map_err(cannot("listen on port", ports::NETWORK_CHECK.to_string()))?;
     let update = |change: &dyn Fn(&mut NodeReport)| {
         report.send_if_modified(|current| {
@@ -50,9 +58,9 @@ pub async fn check_and_report() -> Result<(), Error> {
     };
     tokio::select! {
         served = axum::serve(listener, router(report.subscribe())) => served.map_err(cannot("serve", "the report")),
-        () = cni::keep(|subnet, mtu| update(&|r| (r.pod_network, r.mtu) = (Some(subnet.trunc().to_string()), Some(mtu)))) => Ok(()),
+        () = cni::keep(|subnets, mtu| update(&|r| (r.pod_network, r.mtu) = (Some(joined(subnets)), Some(mtu)))) => Ok(()),
         () = probe(async || ask_service(service).await, |p| update(&|r| set(&mut r.service, p))) => Ok(()),
-        () = probe(async || ask_dns(dns, service).await, |p| update(&|r| set(&mut r.dns, p))) => Ok(()),
+        () = probe(async || ask_all(&dns, service).await, |p| update(&|r| set(&mut r.dns, p))) => Ok(()),
     }
 }
 
@@ -84,21 +92,42 @@ async fn probe(mut ask: impl AsyncFnMut() -> Result<(), String>, tell: impl Fn(&
 }
 
 /// Any HTTP answer over TLS with the cluster's certificate: the path to an API server works.
-async fn ask_service(address: Ipv4Addr) -> Result<(), String> {
+async fn ask_service(address: IpAddr) -> Result<(), String> {
     let pem = std::fs::read(CA).map_err(|e| format!("{CA}: {e}"))?;
     let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| innermost(&e))?;
     let client =
         reqwest::Client::builder().tls_certs_only(roots).no_proxy().build().map_err(|e| innermost(&e))?;
-    client.get(format!("https://{address}/readyz")).send().await.map(drop).map_err(|e| innermost(&e))
+    client
+        .get(format!("https://{}/readyz", SocketAddr::new(address, 443)))
+        .send()
+        .await
+        .map(drop)
+        .map_err(|e| innermost(&e))
 }
 
-async fn ask_dns(server: Ipv4Addr, expected: Ipv4Addr) -> Result<(), String> {
+/// Cluster DNS answers at each of its addresses.
+async fn ask_all(servers: &[IpAddr], expected: IpAddr) -> Result<(), String> {
+    for server in servers {
+        ask_dns(*server, expected)
+            .await
+            .map_err(|why| if servers.len() > 1 { format!("{server}: {why}") } else { why })?;
+    }
+    Ok(())
+}
+
+fn joined(subnets: &[IpNet]) -> String {
+    seedling_components::cluster_config::joined(&subnets.iter().map(IpNet::trunc).collect::<Vec<_>>())
+}
+
+async fn ask_dns(server: IpAddr, expected: IpAddr) -> Result<(), String> {
     let mut query = Message::query();
     let name = Name::from_str(NAME).map_err(|e| e.to_string())?;
-    query.add_query(Query::query(name, RecordType::A));
+    query.add_query(Query::query(name, if expected.is_ipv4() { RecordType::A } else { RecordType::AAAA }));
     query.metadata.recursion_desired = true;
     let bytes = query.to_vec().map_err(|e| e.to_string())?;
-    let socket = tokio::net::UdpSocket::bind(("0.0.0.0", 0)).await.map_err(|e| e.to_string())?;
+    let socket = tokio::net::UdpSocket::bind(if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })
+        .await
+        .map_err(|e| e.to_string())?;
     socket.connect(SocketAddr::from((server, ports::DNS))).await.map_err(|e| e.to_string())?;
     socket.send(&bytes).await.map_err(|e| e.to_string())?;
     let mut buffer = [0; 1500];
@@ -107,14 +136,18 @@ async fn ask_dns(server: Ipv4Addr, expected: Ipv4Addr) -> Result<(), String> {
     judge(&answer, query.metadata.id, expected)
 }
 
-fn judge(answer: &Message, id: u16, expected: Ipv4Addr) -> Result<(), String> {
+fn judge(answer: &Message, id: u16, expected: IpAddr) -> Result<(), String> {
     if answer.metadata.id != id {
         return Err("an answer to another question".into());
     }
     if answer.metadata.response_code != ResponseCode::NoError {
         return Err(format!("{NAME} {}", answer.metadata.response_code));
     }
-    let found = answer.answers.iter().any(|r| matches!(&r.data, RData::A(a) if a.0 == expected));
+    let found = answer.answers.iter().any(|r| match &r.data {
+        RData::A(a) => IpAddr::from(a.0) == expected,
+        RData::AAAA(a) => IpAddr::from(a.0) == expected,
+        _ => false,
+    });
     if found { Ok(()) } else { Err(format!("{NAME} is not {expected}")) }
 }
 
@@ -150,11 +183,12 @@ mod tests {
 
     #[test]
     fn dns_must_answer_with_the_service_address() {
-        let expected = Ipv4Addr::new(172, 30, 0, 1);
+        let address = Ipv4Addr::new(172, 30, 0, 1);
+        let expected = IpAddr::from(address);
         let mut answer = Message::new(7, MessageType::Response, OpCode::Query);
         assert_eq!(judge(&answer, 7, expected).unwrap_err(), format!("{NAME} is not 172.30.0.1"));
         let name = Name::from_str(NAME).unwrap();
-        answer.answers.push(Record::from_rdata(name, 5, RData::A(A(expected))));
+        answer.answers.push(Record::from_rdata(name, 5, RData::A(A(address))));
         assert_eq!(judge(&answer, 7, expected), Ok(()));
         assert!(judge(&answer, 8, expected).is_err());
         answer.metadata.response_code = ResponseCode::ServFail;

@@ -26,11 +26,12 @@ fn with_cluster<T>(api_vips: &[IpAddr], look: impl FnOnce(&Cluster) -> T) -> T {
         role,
         mac: String::new(),
         address: [192, 168, 100, n].into(),
+        second_address: None,
     };
     let hosts = [(10, Role::Bootstrap), (11, Role::Master), (12, Role::Worker)].map(host);
     let domain = ClusterDomain::new("ocp4", "alchemy.com");
-    let service_address = [172, 30, 0, 1].into();
-    look(&Cluster { domain: &domain, service_address, api_vips, hosts: &hosts })
+    let service_addresses = vec![[172, 30, 0, 1].into()];
+    look(&Cluster { domain: &domain, service_addresses, api_vips, hosts: &hosts })
 }
 
 fn signers(alg: KeyAlgorithm) -> BTreeMap<&'static str, CertKey> {

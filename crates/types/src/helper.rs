@@ -2,10 +2,10 @@
 
 use crate::boot::BootStep;
 use crate::{ClusterDomain, Inventory};
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,8 +15,11 @@ pub struct HelperConfig {
     /// Interface the nodes are on; DHCP binds to it.
     pub interface: String,
     /// The helper's own address: router, DNS server, load balancer, HTTP and registry.
-    pub address: Ipv4Addr,
-    pub network: Ipv4Net,
+    pub address: IpAddr,
+    pub network: IpNet,
+    /// In a dual-stack cluster: its address of the other family, with the length of that network's prefix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_address: Option<IpNet>,
     pub inventory: Inventory,
     /// Ignition files: `nodes/<host>.ign`, else by the host's role `bootstrap.ign`, `master.ign`, `worker.ign`; served as
     /// `/ign/<mac>`, each only to its machine.
@@ -46,7 +49,7 @@ pub struct HelperConfig {
     pub router: Option<Ipv4Addr>,
     /// Who is asked for names that are not the cluster's; without any they are refused at once.
     #[serde(default)]
-    pub forwarders: Vec<Ipv4Addr>,
+    pub forwarders: Vec<IpAddr>,
     /// Clocks, for the machines (DHCP option 42).
     #[serde(default)]
     pub ntp_servers: Vec<Ipv4Addr>,
@@ -85,15 +88,50 @@ impl HelperConfig {
             .filter(|boot| boot.hosts.as_ref().is_none_or(|of| of.iter().any(|name| name == host)))
     }
 
-    /// Where machines leave their network.
-    pub fn gateway(&self) -> Ipv4Addr {
-        self.router.unwrap_or(self.address)
+    /// The helper's own addresses; the first is the one of `address:`.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        std::iter::once(self.address).chain(self.second_address.map(|second| second.addr()))
+    }
+
+    /// The machines' networks, each with the helper's own address in it.
+    fn places(&self) -> impl Iterator<Item = (IpAddr, IpNet)> + use<> {
+        let second = self.second_address.map(|second| (second.addr(), second.trunc()));
+        std::iter::once((self.address, self.network)).chain(second)
+    }
+
+    pub fn networks(&self) -> impl Iterator<Item = IpNet> + use<> {
+        self.places().map(|(_, network)| network)
+    }
+
+    pub fn v4(&self) -> Option<HelperV4> {
+        self.places().find_map(|place| match place {
+            (IpAddr::V4(address), IpNet::V4(network)) => {
+                Some(HelperV4 { address, network, gateway: self.router.unwrap_or(address) })
+            }
+            _ => None,
+        })
+    }
+
+    pub fn v6(&self) -> Option<(Ipv6Addr, Ipv6Net)> {
+        self.places().find_map(|place| match place {
+            (IpAddr::V6(address), IpNet::V6(network)) => Some((address, network)),
+            _ => None,
+        })
     }
 
     /// What is known of a machine's door; beside the event log, since both must outlive the process.
     pub fn door(&self, host: &str) -> PathBuf {
         self.events.with_file_name("doors").join(format!("{host}.json"))
     }
+}
+
+/// Where the helper is in the machines' IPv4 network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HelperV4 {
+    pub address: Ipv4Addr,
+    pub network: Ipv4Net,
+    /// Where machines leave their network.
+    pub gateway: Ipv4Addr,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,13 +236,13 @@ pub enum HelperEventKind {
         message: String,
         mac: String,
         host: Option<String>,
-        address: Option<Ipv4Addr>,
+        address: Option<IpAddr>,
     },
     Http {
         method: String,
         path: String,
         status: u16,
-        remote: Ipv4Addr,
+        remote: IpAddr,
         host: Option<String>,
         user_agent: String,
         bytes: u64,
@@ -213,7 +251,7 @@ pub enum HelperEventKind {
         method: String,
         path: String,
         status: u16,
-        remote: Ipv4Addr,
+        remote: IpAddr,
         host: Option<String>,
     },
     /// A load-balancer backend went up or down.
@@ -226,14 +264,14 @@ pub enum HelperEventKind {
     /// A connection through the load balancer on the machine-config server's port.
     Connection {
         port: u16,
-        remote: Ipv4Addr,
+        remote: IpAddr,
         host: Option<String>,
         backend: String,
     },
     /// An Ignition config was not given.
     Refused {
         path: String,
-        remote: Ipv4Addr,
+        remote: IpAddr,
         host: Option<String>,
         reason: String,
     },
@@ -259,14 +297,14 @@ pub enum HelperEventKind {
     /// Connections that were closed at once, since there were too many; said once a second at most.
     Limited {
         service: String,
-        remote: Ipv4Addr,
+        remote: IpAddr,
         connections: u64,
         reason: String,
     },
     /// A file was asked for by TFTP. `status` is `ok`, `not found`, `refused` or what stopped it.
     Tftp {
         file: String,
-        remote: Ipv4Addr,
+        remote: IpAddr,
         host: Option<String>,
         bytes: u64,
         status: String,

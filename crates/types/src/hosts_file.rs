@@ -2,6 +2,7 @@
 //! text with a list `hosts:`, such as hosts.yaml and helper.yaml.
 
 use crate::Host;
+use std::net::IpAddr;
 
 /// The text with this machine at the end of the list, in the place of an older one of its name. None: there is no list in block style.
 pub fn add(text: &str, host: &Host) -> Option<String> {
@@ -22,8 +23,19 @@ pub fn remove(text: &str, name: &str) -> Option<String> {
 }
 
 fn entry(host: &Host) -> String {
-    let Host { name, role, mac, address } = host;
-    format!("- {{name: {name}, role: {}, mac: '{mac}', address: {address}}}", role.as_str())
+    let Host { name, role, mac, address, second_address } = host;
+    let second =
+        second_address.map(|second| format!(", secondAddress: {}", quoted(second))).unwrap_or_default();
+    format!(
+        "- {{name: {name}, role: {}, mac: '{mac}', address: {}{second}}}",
+        role.as_str(),
+        quoted(*address)
+    )
+}
+
+/// Colons in a flow mapping need quotes.
+fn quoted(address: IpAddr) -> String {
+    if address.is_ipv4() { address.to_string() } else { format!("'{address}'") }
 }
 
 fn split(text: &str, line: usize) -> (String, String) {
@@ -105,7 +117,13 @@ mod tests {
 
     fn worker(name: &str, last: u8) -> Host {
         let mac = format!("52:54:00:00:00:{last:02x}");
-        Host { name: name.into(), role: Role::Worker, mac, address: [10, 0, 0, last].into() }
+        Host {
+            name: name.into(),
+            role: Role::Worker,
+            mac,
+            address: [10, 0, 0, last].into(),
+            second_address: None,
+        }
     }
 
     const FLOW: &str = "# ours\nhosts: # all\n- {name: master-0, role: master, mac: '52:54:00:00:00:01', address: 10.0.0.1} # rack 1\n\

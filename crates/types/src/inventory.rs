@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,7 +34,34 @@ pub struct Host {
     pub role: Role,
     /// Lower case, colon separated.
     pub mac: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
+    /// In a dual-stack cluster: its address of the other family.
+    #[serde(default, rename = "secondAddress", skip_serializing_if = "Option::is_none")]
+    pub second_address: Option<IpAddr>,
+}
+
+impl Host {
+    /// The first is where others reach it; then the one of the other family, if it has one.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        std::iter::once(self.address).chain(self.second_address)
+    }
+    pub fn is_at(&self, address: IpAddr) -> bool {
+        self.addresses().any(|own| own == address)
+    }
+    pub fn v4(&self) -> Option<Ipv4Addr> {
+        self.addresses().find_map(v4)
+    }
+    pub fn v6(&self) -> Option<Ipv6Addr> {
+        self.addresses().find_map(v6)
+    }
+}
+
+pub fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    if let IpAddr::V4(address) = address { Some(address) } else { None }
+}
+
+pub fn v6(address: IpAddr) -> Option<Ipv6Addr> {
+    if let IpAddr::V6(address) = address { Some(address) } else { None }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +70,7 @@ pub struct Inventory {
     pub hosts: Vec<Host>,
     /// Balancers before the machine-config server: they, and nobody else, may say (by PROXY protocol) for whom they ask.
     #[serde(default, rename = "loadBalancers", skip_serializing_if = "Vec::is_empty")]
-    pub load_balancers: Vec<Ipv4Addr>,
+    pub load_balancers: Vec<IpAddr>,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -72,8 +99,15 @@ impl Inventory {
     pub fn by_mac(&self, mac: &str) -> Option<&Host> {
         self.hosts.iter().find(|h| h.mac.eq_ignore_ascii_case(mac))
     }
-    pub fn by_address(&self, address: Ipv4Addr) -> Option<&Host> {
-        self.hosts.iter().find(|h| h.address == address)
+    /// Where a server on one of the machines listens for all of them: with IPv6 among them `::`, which is both.
+    pub fn any_address(&self) -> IpAddr {
+        match self.hosts.iter().any(|host| host.v6().is_some()) {
+            true => Ipv6Addr::UNSPECIFIED.into(),
+            false => Ipv4Addr::UNSPECIFIED.into(),
+        }
+    }
+    pub fn by_address(&self, address: IpAddr) -> Option<&Host> {
+        self.hosts.iter().find(|h| h.is_at(address))
     }
 
     /// With one more machine, or with this one in the place of the one that has its name.
@@ -134,13 +168,18 @@ impl Inventory {
                     "write it like 52:54:00:12:34:56",
                 );
             }
+            if host.second_address.is_some_and(|second| second.is_ipv4() == host.address.is_ipv4()) {
+                let message = "is of the same family as address".to_string();
+                fail(i, "secondAddress", message, "one is to be IPv4, the other IPv6");
+            }
             let unique = [
-                ("name", host.name.clone()),
-                ("mac", host.mac.clone()),
-                ("address", host.address.to_string()),
+                ("name", "name", host.name.clone()),
+                ("mac", "mac", host.mac.clone()),
+                ("address", "address", host.address.to_string()),
             ];
-            for (field, value) in unique {
-                if let Some(first) = seen.insert((field, value.clone()), i) {
+            let second = host.second_address.map(|a| ("secondAddress", "address", a.to_string()));
+            for (field, kind, value) in unique.into_iter().chain(second) {
+                if let Some(first) = seen.insert((kind, value.clone()), i) {
                     fail(
                         i,
                         field,
@@ -151,8 +190,8 @@ impl Inventory {
             }
         }
         for (i, host) in self.hosts.iter().enumerate() {
-            if self.load_balancers.contains(&host.address) {
-                let message = format!("{} is also in loadBalancers", host.address);
+            if let Some(both) = host.addresses().find(|a| self.load_balancers.contains(a)) {
+                let message = format!("{both} is also in loadBalancers");
                 fail(i, "address", message, "a machine of the cluster could then speak for every other");
             }
         }
@@ -204,11 +243,12 @@ mod tests {
             role: Role::Worker,
             mac: format!("52:54:00:aa:00:{last:02x}"),
             address: [10, 0, 0, last].into(),
+            second_address: None,
         };
         let more = before.with(host("worker-0", 2)).unwrap();
         assert_eq!(more.with(host("worker-0", 2)).unwrap(), more, "twice is once");
         assert_eq!(
-            more.with(host("worker-0", 3)).unwrap().by_name("worker-0").unwrap().address.octets()[3],
+            more.with(host("worker-0", 3)).unwrap().by_name("worker-0").unwrap().v4().unwrap().octets()[3],
             3
         );
         assert_eq!(more.without("worker-0"), before);
@@ -217,6 +257,25 @@ mod tests {
         {
             assert_eq!(before.with(bad).unwrap_err()[0].path, path);
         }
+    }
+
+    #[test]
+    fn a_machine_is_known_by_each_of_its_addresses() {
+        let yaml = |second: &str| {
+            format!(
+                "hosts:\n- {{name: a, role: master, mac: '52:54:00:aa:00:01', address: 10.0.0.1, secondAddress: '{second}'}}\n\
+             - {{name: b, role: master, mac: '52:54:00:aa:00:02', address: 'fd00::2'}}\n"
+            )
+        };
+        let inventory = Inventory::parse(&yaml("fd00::1")).unwrap();
+        assert_eq!(Inventory::parse(&inventory.to_yaml()).unwrap(), inventory);
+        let name = |address: &str| inventory.by_address(address.parse().unwrap()).map(|h| h.name.as_str());
+        assert_eq!(
+            ["10.0.0.1", "fd00::1", "fd00::2", "fd00::3"].map(name),
+            [Some("a"), Some("a"), Some("b"), None]
+        );
+        assert_eq!(Inventory::parse(&yaml("10.0.0.2")).unwrap_err()[0].path, "hosts[0].secondAddress");
+        assert_eq!(Inventory::parse(&yaml("fd00::2")).unwrap_err()[0].path, "hosts[1].address");
     }
 
     #[test]

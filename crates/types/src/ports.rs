@@ -193,6 +193,17 @@ ports! {
         upstream: "the site's DHCP server",
         see: &["component.dhcp", "port.68"],
     }
+    DHCP6_SERVER = 547, "dhcpv6", "UDP", "helper, if it has an IPv6 address" <- "machines": {
+        what: "DHCPv6.",
+        why: "In a cluster with IPv6 a machine has its IPv6 address and DNS server from here; the helper's router advertisements say so.",
+        check: "`seedling lab logs`: SOLICIT and ADVERTISE of each MAC; ip -6 address and ip -6 route on the machine",
+        fails: &[
+            "no answer: the MAC is not in hosts.yaml, or its DUID has none and its link-local address is not made from it",
+            "an address, and no way out: no router advertisement comes; the machine's accept_ra must be 2 where it forwards",
+        ],
+        upstream: "the site's DHCP server and router",
+        see: &["component.dhcp", "port.67"],
+    }
     TFTP = 69, "tftp", "UDP", "helper, if it has a boot image" <- "firmware of machines that boot over the network": {
         what: "TFTP: the boot loader that firmware can fetch.",
         why: "A network card's ROM speaks nothing better. It fetches iPXE here, which fetches the rest by HTTP.",

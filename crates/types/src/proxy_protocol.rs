@@ -2,7 +2,7 @@
 //!
 //! Spoken by the helper's load balancer to the machine-config server; haproxy's `send-proxy-v2` is the same.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 
 /// No TLS and no HTTP connection starts with its first byte.
 pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -14,15 +14,31 @@ pub const MAX_REST: usize = 2048;
 const VERSION_2_LOCAL: u8 = 0x20;
 const VERSION_2_PROXY: u8 = 0x21;
 const TCP_OVER_IPV4: u8 = 0x11;
+const TCP_OVER_IPV6: u8 = 0x21;
+/// Two addresses and two ports.
 const IPV4_ADDRESSES: u16 = 12;
+const IPV6_ADDRESSES: u16 = 36;
 
-/// What goes before the first byte of the client.
-pub fn header(client: SocketAddrV4, server: SocketAddrV4) -> Vec<u8> {
+/// What goes before the first byte of the client. Client and server may be of different families: the balancer has both.
+pub fn header(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+    let ends = [client, server];
     let mut bytes = SIGNATURE.to_vec();
-    bytes.extend([VERSION_2_PROXY, TCP_OVER_IPV4]);
-    bytes.extend(IPV4_ADDRESSES.to_be_bytes());
-    bytes.extend([client, server].iter().flat_map(|a| a.ip().octets()));
-    bytes.extend([client, server].iter().flat_map(|a| a.port().to_be_bytes()));
+    match (client.ip(), server.ip()) {
+        (IpAddr::V4(client), IpAddr::V4(server)) => {
+            bytes.extend([VERSION_2_PROXY, TCP_OVER_IPV4]);
+            bytes.extend(IPV4_ADDRESSES.to_be_bytes());
+            bytes.extend([client, server].iter().flat_map(|a| a.octets()));
+        }
+        _ => {
+            bytes.extend([VERSION_2_PROXY, TCP_OVER_IPV6]);
+            bytes.extend(IPV6_ADDRESSES.to_be_bytes());
+            bytes.extend(ends.iter().flat_map(|end| match end.ip() {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            }));
+        }
+    }
+    bytes.extend(ends.iter().flat_map(|end| end.port().to_be_bytes()));
     bytes
 }
 
@@ -34,10 +50,18 @@ pub fn rest_length(head: &[u8; HEAD]) -> Option<usize> {
 }
 
 /// Whose connection it is; `None`: the balancer's own (a health check), or one it cannot name.
-pub fn client(head: &[u8; HEAD], rest: &[u8]) -> Option<Ipv4Addr> {
-    let named = head[12] == VERSION_2_PROXY && head[13] == TCP_OVER_IPV4;
-    let address = rest.get(..usize::from(IPV4_ADDRESSES))?.first_chunk::<4>()?;
-    named.then_some(Ipv4Addr::from(*address))
+pub fn client(head: &[u8; HEAD], rest: &[u8]) -> Option<IpAddr> {
+    match (head[12], head[13]) {
+        (VERSION_2_PROXY, TCP_OVER_IPV4) => {
+            let address = rest.get(..usize::from(IPV4_ADDRESSES))?.first_chunk::<4>()?;
+            Some(IpAddr::from(*address))
+        }
+        (VERSION_2_PROXY, TCP_OVER_IPV6) => {
+            let address = rest.get(..usize::from(IPV6_ADDRESSES))?.first_chunk::<16>()?;
+            Some(IpAddr::from(*address).to_canonical())
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -56,8 +80,23 @@ mod tests {
         let bytes = header(client_is.parse().unwrap(), server.parse().unwrap());
         let (head, rest) = split(&bytes);
         assert_eq!(rest_length(&head), Some(rest.len()));
-        assert_eq!(client(&head, rest), Some(Ipv4Addr::new(192, 168, 100, 11)));
+        assert_eq!(client(&head, rest), Some("192.168.100.11".parse().unwrap()));
         assert_eq!(bytes[24..28], [0x9c, 0x40, 0x58, 0x5f]);
+    }
+
+    #[test]
+    fn both_families_and_a_balancer_between_them() {
+        for (client_is, server) in [
+            ("[fd00::b]:40000", "[fd00::a]:22623"),
+            ("[fd00::b]:40000", "10.0.0.1:22623"),
+            ("10.0.0.2:1", "[fd00::a]:2"),
+        ] {
+            let from: SocketAddr = client_is.parse().unwrap();
+            let bytes = header(from, server.parse().unwrap());
+            let (head, rest) = split(&bytes);
+            assert_eq!(rest_length(&head), Some(36));
+            assert_eq!(client(&head, rest), Some(from.ip()), "{client_is} to {server}");
+        }
     }
 
     #[test]
@@ -70,7 +109,7 @@ mod tests {
             head
         };
         assert_eq!(client(&with(12, VERSION_2_LOCAL), rest), None, "a health check");
-        assert_eq!(client(&with(13, 0x21), rest), None, "IPv6");
+        assert_eq!(client(&with(13, TCP_OVER_IPV6), rest), None, "IPv6, and too short for it");
         assert_eq!(client(&with(13, 0x12), rest), None, "UDP");
         assert_eq!(client(&head, &rest[..3]), None, "cut short");
         assert_eq!(rest_length(&with(12, 0x11)), None, "version 1");

@@ -38,7 +38,8 @@ fn main() -> Result<()> {
     }
     let lines = table(&outcomes);
     println!("{}", lines.join("\n"));
-    let worst = outcomes.iter().min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).context("no race of that name")?;
+    let worst =
+        outcomes.iter().min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).context("no race of that name")?;
     let results = json!({
         "ours": worst.1.ours, "peer": worst.1.peer, "ratio": worst.1.ratio, "worst": worst.0, "runs": args.runs,
         "conditions": {

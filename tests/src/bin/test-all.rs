@@ -32,7 +32,7 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
@@ -40,6 +40,7 @@ const PARTS: [Part; 18] = [
     part("recover", "make e2e E2E=recover", Some("make e2e E2E=recover")),
     part("restore", "make e2e E2E=restore", None),
     part("workers", "make e2e E2E=workers", Some("make e2e E2E=workers")),
+    part("stack", "make e2e E2E=stack", None),
     part("qemu", "make e2e E2E=qemu", Some("make e2e E2E=qemu")),
     part("bare-metal", "make build && scripts/bare-metal.sh", None),
     part("step", "make e2e E2E=step", None),

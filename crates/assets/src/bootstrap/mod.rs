@@ -67,7 +67,7 @@ fn config(made: &Parents) -> Result<Config> {
     let params = NodeParams {
         domain: &config.domain,
         release,
-        cluster_dns: config.networks.service_address(10),
+        service_networks: config.networks.service.clone(),
         pod_networks: config.networks.cluster.iter().map(|network| network.cidr).collect(),
     };
     let own = Config {

@@ -173,6 +173,16 @@ impl InstallConfig {
             );
             problems.push(Problem::new(FoundAt::Hosts, "hosts", text).hint("make the two numbers equal"));
         }
+        let families = self.networks.service.iter().map(|network| network.addr().is_ipv6());
+        for (v6, family) in families.map(|v6| (v6, if v6 { "IPv6" } else { "IPv4" })) {
+            let without = inventory.hosts.iter().filter(|h| !h.addresses().any(|a| a.is_ipv6() == v6));
+            for host in without {
+                let text =
+                    format!("hosts: {} has no {family} address, and serviceNetwork has one", host.name);
+                let hint = "give it one as address, or beside one of the other family as secondAddress";
+                problems.push(Problem::new(FoundAt::Hosts, "hosts", text).hint(hint));
+            }
+        }
         if inventory.bootstrap().is_none() && self.masters > 1 {
             let hint = "add one; it is a machine for half an hour";
             problems.push(Problem::new(FoundAt::Hosts, "hosts", "hosts: has no bootstrap host").hint(hint));

@@ -127,7 +127,7 @@ impl Certificates {
         };
         let cluster = Cluster {
             domain: &c.config.domain,
-            service_address: c.config.service_address(1).into(),
+            service_addresses: c.config.service_addresses(1),
             api_vips: &[],
             hosts: &c.inventory.hosts,
         };

@@ -80,8 +80,8 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
         node: NodeParams {
             domain: &c.config.domain,
             release: &c.release,
-            cluster_dns: c.config.dns_address().into(),
-            pod_networks: vec![c.config.cluster_network.into()],
+            service_networks: c.config.service_networks.clone(),
+            pod_networks: c.config.pod_cidrs(),
         },
         outside: Outside::of_manifests(manifests.iter().map(String::as_str)),
         root_ca: &root_ca,

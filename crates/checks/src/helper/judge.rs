@@ -5,7 +5,7 @@ use crate::preflight::Wanted;
 use crate::{Finding, Outcome};
 use seedling_types::helper::HelperServer;
 use seedling_types::{HelperConfig, Role};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let config = &facts.config;
@@ -21,7 +21,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
                 Finding::new(&ELSEWHERE, &on, Outcome::Ok, "it knows no such name")
             }
             (Ok(found), Wanted::OneOf(wanted)) => {
-                let known: Vec<_> = wanted.iter().map(Ipv4Addr::to_string).collect();
+                let known: Vec<_> = wanted.iter().map(IpAddr::to_string).collect();
                 let wrong = found.iter().filter(|address| !known.contains(address));
                 let wrong =
                     wrong.map(|address| format!("it says {address}, and ours is {}", known.join(", ")));
@@ -52,36 +52,54 @@ pub(super) fn fields(config: &HelperConfig) -> Vec<String> {
             wrong.push(message);
         }
     };
-    let (network, address) = (config.network, config.address);
-    let inside = |a: Ipv4Addr| network.contains(&a) && a != network.network() && a != network.broadcast();
-    expect(inside(address), format!("address: {address} is not in network {network}"));
+    let networks: Vec<_> = config.networks().collect();
+    let network = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    let address = config.address;
+    let inside = |a: IpAddr| {
+        networks
+            .iter()
+            .any(|n| n.contains(&a) && a != n.network() && (n.addr().is_ipv6() || a != n.broadcast()))
+    };
     expect(
-        config.inventory.load_balancers.contains(&address)
+        config.network.contains(&address) && inside(address),
+        format!("address: {address} is not in network {}", config.network),
+    );
+    if let Some(second) = config.second_address {
+        expect(
+            second.addr().is_ipv4() != address.is_ipv4(),
+            format!("secondAddress: {second} is of the same family as address"),
+        );
+    }
+    expect(
+        config.addresses().all(|own| config.inventory.load_balancers.contains(&own))
             || config.without.contains(&HelperServer::LoadBalancer),
         format!(
             "inventory.loadBalancers: add {address}, or the machine-config server does not believe the helper's balancer"
         ),
     );
     if let Some(router) = config.router {
-        expect(inside(router), format!("router: {router} is not in network {network}"));
+        expect(inside(router.into()), format!("router: {router} is not in network {network}"));
     }
     for host in &config.inventory.hosts {
-        let near = inside(host.address) || !config.relays.is_empty();
+        let near = host.addresses().all(inside) || !config.relays.is_empty();
         expect(
             near,
             format!("{}: {} is not in network {network}, and there are no relays", host.name, host.address),
         );
         expect(
-            host.address != address,
+            config.addresses().all(|own| !host.is_at(own)),
             format!("{}: {} is the helper's own address", host.name, host.address),
         );
     }
     if let Some(pool) = &config.pool {
         let (from, to) = (pool.from, pool.to);
         expect(from <= to, format!("pool: {from} is behind {to}"));
-        expect(inside(from) && inside(to), format!("pool: {from} to {to} is not in network {network}"));
+        expect(
+            inside(from.into()) && inside(to.into()),
+            format!("pool: {from} to {to} is not in network {network}"),
+        );
     }
-    for forwarder in config.forwarders.iter().filter(|f| **f == address) {
+    for forwarder in config.forwarders.iter().filter(|f| config.addresses().any(|own| own == **f)) {
         expect(
             false,
             format!("forwarders: {forwarder} is the helper itself: a question would go round for ever"),
@@ -124,7 +142,7 @@ fn address(facts: &Facts) -> Finding {
     };
     let seen: String = facts.locals.iter().map(|(name, address)| format!("{name} {address}\n")).collect();
     Finding::of(&ADDRESS, &format!("{interface} {address}"), "this machine has it", wrong)
-        .seen(seen, "ip -4 address")
+        .seen(seen, "ip address")
 }
 
 fn running(facts: &Facts) -> Finding {
@@ -141,7 +159,7 @@ fn running(facts: &Facts) -> Finding {
     }
     match &running.dns {
         Some(Err(why)) => wrong.push(format!("DNS does not answer: {why}")),
-        Some(Ok(found)) if *found != [on.clone()] => {
+        Some(Ok(found)) if !found.contains(&on) => {
             wrong.push(format!("DNS says that api-int is {}", found.join(", ")))
         }
         _ => {}

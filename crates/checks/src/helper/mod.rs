@@ -9,7 +9,7 @@ use crate::preflight::Resolved;
 use crate::verify::Asked;
 use crate::{Check, preflight};
 use seedling_types::HelperConfig;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 const CONFIG: &str = "Configuration";
 const NETWORK: &str = "Network";
@@ -79,7 +79,7 @@ pub const OWN: usize = 6;
 pub struct Facts {
     pub config: HelperConfig,
     /// Interface and address, of this machine.
-    pub locals: Vec<(String, Ipv4Addr)>,
+    pub locals: Vec<(String, IpAddr)>,
     pub files: Vec<Needed>,
     /// The cluster's names, as others answer.
     pub elsewhere: Vec<Resolved>,
@@ -99,7 +99,7 @@ pub struct Needed {
 /// Somebody else's address for one of our names.
 pub struct Front {
     pub name: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     pub port: u16,
     pub accepts: bool,
 }

@@ -1,7 +1,7 @@
 //! What was seen, before anybody judges it. What was not asked is not there, and is not judged.
 
 use crate::verify::Asked;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default)]
@@ -35,9 +35,9 @@ pub enum Query {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// One of these; none given: any address.
-    OneOf(Vec<Ipv4Addr>),
+    OneOf(Vec<IpAddr>),
     /// The balancer's: not that of a machine.
-    NotOf(Vec<Ipv4Addr>),
+    NotOf(Vec<IpAddr>),
     Name(String),
     Nothing,
 }
@@ -89,7 +89,7 @@ pub struct Offers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     pub name: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Its own.
     pub mac: String,
     /// Who has the address now; none: nobody answers. Err: the network is not this machine's.

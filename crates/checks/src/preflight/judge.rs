@@ -139,7 +139,7 @@ fn name(resolved: &Resolved) -> Finding {
     };
     let said =
         if answer.is_empty() { "does not resolve".to_string() } else { format!("is {}", answer.join(", ")) };
-    let is = |address: &std::net::Ipv4Addr| answer.iter().any(|a| *a == address.to_string());
+    let is = |address: &std::net::IpAddr| answer.iter().any(|a| *a == address.to_string());
     let wrong = match wanted {
         Wanted::Nothing if answer.is_empty() => None,
         Wanted::Nothing => Some(format!("{said}, and nobody has that name: there is a wildcard record")),

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use hickory_proto::op::{Message, Query as Question, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
 use seedling_types::{ClusterDomain, Inventory};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -31,18 +31,25 @@ pub fn questions(domain: &ClusterDomain, inventory: Option<&Inventory>, unused: 
     let behind = match (balancers.is_empty(), hosts.len()) {
         (false, _) => Wanted::OneOf(balancers),
         (true, 0 | 1) => Wanted::OneOf(vec![]),
-        (true, _) => Wanted::NotOf(hosts.iter().map(|h| h.address).collect()),
+        (true, _) => Wanted::NotOf(hosts.iter().flat_map(|h| h.addresses()).collect()),
     };
     let mut all = vec![
         ask(DNS_API, domain.api(), Query::Address, behind.clone()),
         ask(DNS_API, domain.api_int(), Query::Address, behind),
     ];
     for host in hosts {
-        all.push(ask(DNS_HOSTS, domain.host(&host.name), Query::Address, Wanted::OneOf(vec![host.address])));
+        all.push(ask(
+            DNS_HOSTS,
+            domain.host(&host.name),
+            Query::Address,
+            Wanted::OneOf(host.addresses().collect()),
+        ));
     }
     for host in hosts {
         let wanted = Wanted::Name(domain.host(&host.name));
-        all.push(ask(DNS_REVERSE, host.address.to_string(), Query::Pointer, wanted));
+        for address in host.addresses() {
+            all.push(ask(DNS_REVERSE, address.to_string(), Query::Pointer, wanted.clone()));
+        }
     }
     all.push(ask(DNS_APPS, format!("{unused}.{}", domain.apps()), Query::Address, Wanted::OneOf(vec![])));
     all.push(ask(DNS_WILDCARD, domain.host(unused), Query::Address, Wanted::Nothing));
@@ -66,12 +73,21 @@ pub async fn ask_all(questions: Vec<Resolved>, servers: &[SocketAddr]) -> Vec<Re
     .await
 }
 
-/// Nothing: the server says that there is no such name.
+/// Nothing: the server says that there is no such name. A name without an IPv4 address may have an IPv6 one.
 async fn ask(server: SocketAddr, name: &str, query: Query) -> Asked<Vec<String>> {
-    let (name, kind) = match query {
-        Query::Address => (name.to_string(), RecordType::A),
-        Query::Pointer => (reverse(name.parse().map_err(|e| format!("{name}: {e}"))?), RecordType::PTR),
-    };
+    match query {
+        Query::Pointer => {
+            let address = name.parse().map_err(|e| format!("{name}: {e}"))?;
+            ask_type(server, &reverse(address), RecordType::PTR).await
+        }
+        Query::Address => {
+            let found = ask_type(server, name, RecordType::A).await?;
+            if found.is_empty() { ask_type(server, name, RecordType::AAAA).await } else { Ok(found) }
+        }
+    }
+}
+
+async fn ask_type(server: SocketAddr, name: &str, kind: RecordType) -> Asked<Vec<String>> {
     let name = Name::from_str(&format!("{}.", name.trim_end_matches('.'))).map_err(|e| e.to_string())?;
     let mut message = Message::query();
     message.add_query(Question::query(name, kind));
@@ -103,14 +119,24 @@ async fn ask(server: SocketAddr, name: &str, query: Query) -> Asked<Vec<String>>
 fn said(data: &RData) -> Option<String> {
     match data {
         RData::A(address) => Some(address.0.to_string()),
+        RData::AAAA(address) => Some(address.0.to_string()),
         RData::PTR(name) => Some(name.0.to_utf8().trim_end_matches('.').to_string()),
         _ => None,
     }
 }
 
-fn reverse(address: Ipv4Addr) -> String {
-    let [a, b, c, d] = address.octets();
-    format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+fn reverse(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+        }
+        IpAddr::V6(address) => {
+            let halves = address.octets().into_iter().flat_map(|octet| [octet >> 4, octet & 15]);
+            let labels: Vec<_> = halves.rev().map(|half| format!("{half:x}")).collect();
+            format!("{}.ip6.arpa", labels.join("."))
+        }
+    }
 }
 
 /// Those of /etc/resolv.conf, in its order.

@@ -6,7 +6,7 @@ use base64::Engine;
 use futures::future::join_all;
 use seedling_cluster::innermost;
 use seedling_types::Inventory;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ const WITHIN: Duration = Duration::from_secs(4);
 const ARP_WITHIN: Duration = Duration::from_millis(1500);
 
 /// Who accepts connections at `address`, known as `host:port`. `authorities`: ours, as PEM.
-pub async fn answers(host: &str, address: Option<Ipv4Addr>, port: u16, authorities: Option<&str>) -> Answers {
+pub async fn answers(host: &str, address: Option<IpAddr>, port: u16, authorities: Option<&str>) -> Answers {
     let at = format!("{host}:{port}");
     let Some(address) = address else {
         return Answers { who: None, at, ours: None };
@@ -95,7 +95,7 @@ pub fn clock_ahead(date: &str, asked: SystemTime, answered: SystemTime) -> Optio
 
 /// Who holds a port of this machine.
 pub fn in_use(
-    address: Ipv4Addr,
+    address: IpAddr,
     port: u16,
     protocol: &'static str,
     what: &'static str,
@@ -133,7 +133,10 @@ pub async fn neighbours(inventory: &Inventory) -> Vec<Neighbour> {
     join_all(asked).await
 }
 
-async fn who_has(address: Ipv4Addr) -> Asked<Option<String>> {
+async fn who_has(address: IpAddr) -> Asked<Option<String>> {
+    let IpAddr::V4(address) = address else {
+        return Err(format!("{address}: only IPv4 neighbours are asked"));
+    };
     let routes = std::fs::read_to_string("/proc/net/route").map_err(|e| e.to_string())?;
     if !is_neighbour(&routes, address) {
         return Err(format!("{address} is not on a network of this machine"));
@@ -185,9 +188,9 @@ mod tests {
     fn a_port_that_is_held_is_found() {
         let Ok(held) = TcpListener::bind(("127.0.0.1", 0)) else { return };
         let port = held.local_addr().map_or(0, |a| a.port());
-        assert!(in_use(Ipv4Addr::LOCALHOST, port, "TCP", "a test", &[]).holder.is_some());
+        assert!(in_use(Ipv4Addr::LOCALHOST.into(), port, "TCP", "a test", &[]).holder.is_some());
         drop(held);
-        assert_eq!(in_use(Ipv4Addr::LOCALHOST, port, "TCP", "a test", &[]).holder, None);
+        assert_eq!(in_use(Ipv4Addr::LOCALHOST.into(), port, "TCP", "a test", &[]).holder, None);
     }
 
     #[test]

@@ -338,7 +338,7 @@ async fn another_cluster_is_told_by_its_signature() {
         }
     });
     let ask = async |authorities: Option<String>| {
-        let loopback = Some(Ipv4Addr::LOCALHOST);
+        let loopback = Some(Ipv4Addr::LOCALHOST.into());
         let answers = answers("api-int.c.example.com", loopback, port, authorities.as_deref()).await;
         assert!(matches!(&answers.who, Some(Ok(Some(_)))), "{answers:?}");
         answers.ours

@@ -41,7 +41,13 @@ mod tests {
     use super::*;
 
     fn host(name: &str, role: Role, last: u8) -> Host {
-        Host { name: name.into(), role, mac: String::new(), address: [10, 0, 0, last].into() }
+        Host {
+            name: name.into(),
+            role,
+            mac: String::new(),
+            address: [10, 0, 0, last].into(),
+            second_address: None,
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `seedling node power`, `node boot` and `node wake`: machines of iron, by their management controllers or by a packet.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use seedling_machines::bare_metal::{BootOnce, Redfish, Reset, broadcast_for, controller, wake};
 use seedling_steps::{Condition, Probe, wait_for};
@@ -169,7 +169,13 @@ pub(crate) fn wake_machine(args: &WakeArgs) -> Result<()> {
         anyhow!("{file}:\n{}", lines.join("\n"))
     })?;
     let host = inventory.by_name(&args.name).with_context(|| format!("{file} has no host {}", args.name))?;
-    let broadcast = args.broadcast.map_or_else(|| broadcast_for(host.address), Ok)?;
+    let broadcast = match (args.broadcast, host.v4()) {
+        (Some(broadcast), _) => broadcast,
+        (None, Some(address)) => broadcast_for(address)?,
+        (None, None) => {
+            bail!("{} has no IPv4 address, and IPv6 knows no broadcast: name one with --broadcast", host.name)
+        }
+    };
     wake(&host.mac, broadcast)?;
     println!("{}: woken by a packet for {} to {broadcast}; nobody answers to that", host.name, host.mac);
     Ok(())

@@ -11,7 +11,7 @@ use seedling_helper::{boot, init, load};
 use seedling_types::admission::digest_of;
 use seedling_types::helper::HelperServer;
 use seedling_types::{HelperConfig, Role, ports};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -49,14 +49,8 @@ pub(crate) async fn run(args: CheckArgs) -> Result<ExitCode> {
     let running = running(&path, &config).await;
     let others = neighbourhood(&config, running.is_some()).await;
     let (elsewhere, fronts) = elsewhere(&config).await;
-    let facts = Facts {
-        locals: init::ask_locals().into_iter().map(|local| (local.interface, local.address)).collect(),
-        files: files(&config),
-        elsewhere,
-        fronts,
-        running,
-        config,
-    };
+    let facts =
+        Facts { locals: init::ask_addresses(), files: files(&config), elsewhere, fronts, running, config };
     let mut findings = helper::judge(&facts);
     findings.extend(preflight::judge(&others));
     // Together what is about the same.
@@ -106,11 +100,11 @@ async fn neighbourhood(config: &HelperConfig, runs: bool) -> preflight::Facts {
     let now = time::OffsetDateTime::now_utc().unix_timestamp();
     let mut facts = preflight::Facts { now, ..preflight::Facts::default() };
     let has = |server| !config.without.contains(&server);
-    let any = Ipv4Addr::UNSPECIFIED;
+    let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
     let rows = [
         (has(HelperServer::Dns), ports::DNS, "UDP", "DNS", config.address),
         (has(HelperServer::Dns), ports::DNS, "TCP", "DNS", config.address),
-        (has(HelperServer::Dhcp), ports::DHCP_SERVER, "UDP", "DHCP", any),
+        (has(HelperServer::Dhcp) && config.v4().is_some(), ports::DHCP_SERVER, "UDP", "DHCP", any),
         (config.boot.is_some() && has(HelperServer::Tftp), ports::TFTP, "UDP", "TFTP", config.address),
         (true, ports::HELPER_HTTP, "TCP", "the helper's HTTP server", config.address),
         (has(HelperServer::Registry), ports::HELPER_REGISTRY, "TCP", "the registry", config.address),
@@ -136,15 +130,15 @@ async fn neighbourhood(config: &HelperConfig, runs: bool) -> preflight::Facts {
             facts.ports.push(preflight::in_use(at, port, protocol, what, OURS));
         }
     }
-    if has(HelperServer::Dhcp) {
-        facts.dhcp = Some(preflight::offers(&config.interface, Some(config.address)).await);
+    if let (true, Some(here)) = (has(HelperServer::Dhcp), config.v4()) {
+        facts.dhcp = Some(preflight::offers(&config.interface, Some(here.address)).await);
     }
     facts.neighbours = preflight::neighbours(&config.inventory).await;
     if runs
         && has(HelperServer::Registry)
         && let Ok(release) = seedling_release::load(&config.release_dir)
     {
-        let registry = format!("http://{}:{}", config.address, ports::HELPER_REGISTRY);
+        let registry = format!("http://{}", SocketAddr::new(config.address, ports::HELPER_REGISTRY));
         facts.pull = Some(preflight::trial_pull(&release.release_image, &registry).await);
     }
     facts
@@ -153,19 +147,24 @@ async fn neighbourhood(config: &HelperConfig, runs: bool) -> preflight::Facts {
 /// What this machine's DNS servers say of the cluster's names, and who is at other addresses that they name.
 async fn elsewhere(config: &HelperConfig) -> (Vec<Resolved>, Vec<Front>) {
     let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let servers: Vec<_> =
-        preflight::system_servers(&text).into_iter().filter(|s| s.ip() != config.address).collect();
+    let servers: Vec<_> = preflight::system_servers(&text)
+        .into_iter()
+        .filter(|s| config.addresses().all(|own| s.ip() != own))
+        .collect();
     if servers.is_empty() {
         return (Vec::new(), Vec::new());
     }
     let domain = &config.cluster_domain;
-    let mut names = vec![(domain.api(), config.address), (domain.api_int(), config.address)];
-    names.extend(config.inventory.hosts.iter().map(|host| (domain.host(&host.name), host.address)));
-    let question = |(name, address)| Resolved {
+    let own: Vec<_> = config.addresses().collect();
+    let mut names = vec![(domain.api(), own.clone()), (domain.api_int(), own)];
+    names.extend(
+        config.inventory.hosts.iter().map(|host| (domain.host(&host.name), host.addresses().collect())),
+    );
+    let question = |(name, addresses)| Resolved {
         check: helper::CHECKS[3],
         name,
         query: Query::Address,
-        wanted: Wanted::OneOf(vec![address]),
+        wanted: Wanted::OneOf(addresses),
         server: String::new(),
         answer: Err("not asked".into()),
     };
@@ -173,9 +172,9 @@ async fn elsewhere(config: &HelperConfig) -> (Vec<Resolved>, Vec<Front>) {
     let balanced = asked.iter().filter(|a| a.name == domain.api() || a.name == domain.api_int());
     let others =
         balanced.flat_map(|a| a.answer.iter().flatten().map(|address| (a.name.clone(), address.clone())));
-    let others = others.filter_map(|(name, address)| Some((name, address.parse::<Ipv4Addr>().ok()?)));
+    let others = others.filter_map(|(name, address)| Some((name, address.parse::<IpAddr>().ok()?)));
     let mut fronts = Vec::new();
-    for (name, address) in others.filter(|(_, address)| *address != config.address) {
+    for (name, address) in others.filter(|(_, address)| config.addresses().all(|own| own != *address)) {
         for port in [ports::API, ports::MCS] {
             let at = SocketAddr::from((address, port));
             let accepts =
@@ -195,7 +194,9 @@ async fn running(path: &Path, config: &HelperConfig) -> Option<Running> {
     }
     let digest = std::fs::read(path).map(|bytes| digest_of(&bytes)).unwrap_or_default();
     let up_to_date = lines.next() == Some(digest.as_str());
-    let clock = preflight::clock(&format!("http://{}:{}/healthz", config.address, ports::HELPER_HTTP)).await;
+    let clock =
+        preflight::clock(&format!("http://{}/healthz", SocketAddr::new(config.address, ports::HELPER_HTTP)))
+            .await;
     let dns = match config.without.contains(&HelperServer::Dns) {
         true => None,
         false => {

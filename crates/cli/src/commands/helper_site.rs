@@ -73,7 +73,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     // The default of an install-config is wider than any interface; the machines say where they are.
     let network = args.network.or(machine_network);
     let locals = init::ask_locals();
-    let first = inventory.hosts.first().map(|host| host.address);
+    if inventory.hosts.iter().any(|host| host.v6().is_some()) {
+        bail!(
+            "{} has IPv6 addresses: write `secondAddress: ADDRESS/PREFIX`, or IPv6 in `address:` and `network:`, by hand",
+            hosts.display()
+        );
+    }
+    let first = inventory.hosts.first().and_then(|host| host.v4());
     let near: Vec<_> = locals
         .iter()
         .filter(|local| {

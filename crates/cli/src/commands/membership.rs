@@ -116,6 +116,7 @@ mod tests {
             role: Role::Worker,
             mac: format!("52:54:00:00:00:{last:02x}"),
             address: [10, 0, 0, last].into(),
+            second_address: None,
         };
         let one = with(&Inventory::default(), &host(1)).unwrap();
         assert_eq!(with(&one, &host(1)).unwrap(), one);

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use seedling_bootkube::{Extent, run_extent};
 use seedling_node::{approve_csr, etcd, first_boot, installer, kubelet_join, mirrors, recover};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
@@ -105,10 +105,10 @@ pub(crate) struct EtcdJoinArgs {
     #[arg(long)]
     name: String,
     #[arg(long)]
-    address: Ipv4Addr,
+    address: IpAddr,
     /// name=address, …
     #[arg(long, value_delimiter = ',', value_parser = peer)]
-    peers: Vec<(String, Ipv4Addr)>,
+    peers: Vec<(String, IpAddr)>,
     #[arg(long)]
     resources: PathBuf,
     #[arg(long)]
@@ -129,7 +129,7 @@ pub(crate) enum ServerCommand {
     },
 }
 
-fn peer(text: &str) -> Result<(String, Ipv4Addr), String> {
+fn peer(text: &str) -> Result<(String, IpAddr), String> {
     let (name, address) = text.split_once('=').ok_or("name=address")?;
     Ok((name.into(), address.parse().map_err(|_| "name=address")?))
 }

@@ -14,7 +14,7 @@ use seedling_steps::write_atomic;
 use seedling_types::admission::digest_of;
 use seedling_types::{HelperConfig, Host, Inventory, Role, hosts_file};
 use serde_json::json;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -26,7 +26,7 @@ pub(crate) struct AddArgs {
     mac: String,
     /// The address it gets by DHCP
     #[arg(long, value_name = "IPV4")]
-    address: Ipv4Addr,
+    address: IpAddr,
     /// What it becomes; the control plane of a living cluster stays as it is
     #[arg(long, default_value = "worker", value_parser = ["worker"])]
     role: String,
@@ -64,7 +64,8 @@ struct FilesArgs {
 
 pub(super) async fn add(args: AddArgs) -> Result<()> {
     let AddArgs { name, mac, address, files, output, .. } = args;
-    let host = Host { name, role: Role::Worker, mac: mac.to_ascii_lowercase(), address };
+    let host =
+        Host { name, role: Role::Worker, mac: mac.to_ascii_lowercase(), address, second_address: None };
     // What is wrong with it by itself, before anybody is asked.
     changed(&Inventory::default(), &Wish::Add(&host))?;
     not_of_lab(&files, &host.name)?;
@@ -189,7 +190,13 @@ mod tests {
         # rack 1\n  - {name: master-0, role: master, mac: '52:54:00:00:00:01', address: 10.0.0.1}\nignitionDir: /i\nreleaseDir: /r\nevents: /e\nreadyFile: /f\n";
 
     fn worker(mac: &str) -> Host {
-        Host { name: "worker-0".into(), role: Role::Worker, mac: mac.into(), address: [10, 0, 0, 2].into() }
+        Host {
+            name: "worker-0".into(),
+            role: Role::Worker,
+            mac: mac.into(),
+            address: [10, 0, 0, 2].into(),
+            second_address: None,
+        }
     }
 
     #[test]

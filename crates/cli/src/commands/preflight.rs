@@ -7,9 +7,10 @@ use seedling_checks::preflight::{self, Age, Facts, Spec};
 use seedling_checks::{Check, Choice, Report};
 use seedling_lab::Labs;
 use seedling_lab::preflight as lab;
+use seedling_types::inventory::v4;
 use seedling_types::{ClusterDomain, Inventory, ports};
 use serde_json::Value;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,10 +31,10 @@ pub(crate) struct PreflightArgs {
     hosts: Option<PathBuf>,
     /// The DNS server to ask [default: those of /etc/resolv.conf]
     #[arg(long, value_name = "ADDRESS")]
-    dns: Option<Ipv4Addr>,
+    dns: Option<IpAddr>,
     /// The helper: its clock and registry are asked, and it alone may offer addresses
     #[arg(long, value_name = "ADDRESS")]
-    helper: Option<Ipv4Addr>,
+    helper: Option<IpAddr>,
     /// This machine is to run the helper: its ports must be free
     #[arg(long)]
     helper_here: bool,
@@ -113,9 +114,10 @@ async fn gather(args: &PreflightArgs) -> Result<Facts> {
         assets(dir, args.ignition_spec, &mut facts);
     }
     if let Some(interface) = &args.dhcp_interface {
-        facts.dhcp = Some(preflight::offers(interface, args.helper).await);
+        facts.dhcp = Some(preflight::offers(interface, args.helper.and_then(v4)).await);
     }
     let helper = match (args.helper, &domain) {
+        (Some(IpAddr::V6(address)), _) => Some(format!("[{address}]")),
         (Some(address), _) => Some(address.to_string()),
         (None, Some(domain)) if args.node => Some(domain.helper()),
         _ => None,
@@ -129,7 +131,7 @@ async fn gather(args: &PreflightArgs) -> Result<Facts> {
         }
     }
     if args.helper_here {
-        let at = args.helper.unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let at = args.helper.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let udp = [(ports::DNS, "DNS"), (ports::DHCP_SERVER, "DHCP")];
         facts.ports.extend(udp.map(|(port, what)| preflight::in_use(at, port, "UDP", what, HELPER)));
         let tcp = [
@@ -161,7 +163,7 @@ async fn gather(args: &PreflightArgs) -> Result<Facts> {
             ),
             (ports::KUBE_SCHEDULER, "the scheduler", &["kube-scheduler"]),
         ];
-        let any = Ipv4Addr::UNSPECIFIED;
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         facts.ports.extend(tcp.map(|(port, what, ours)| preflight::in_use(any, port, "TCP", what, ours)));
     }
     Ok(facts)

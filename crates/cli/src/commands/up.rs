@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use seedling_assets::{Level, Target, lab_kubeconfig};
 use seedling_lab::probe::{RATE, beside, write_report};
-use seedling_lab::{BringUp, Kinds, Lab, LabSpec, Labs, Machines, Pace, default_inventory, with_workers};
+use seedling_lab::{BringUp, Kinds, Lab, LabSpec, Labs, Machines, Pace, Stack, inventory_of, with_workers};
 use seedling_steps::write_atomic;
 use seedling_types::helper::HelperServer;
 use seedling_types::inventory::MOST_MASTERS;
@@ -38,8 +38,11 @@ pub(crate) struct UpArgs {
     /// Number of workers; without any, pods run on the masters [default: 0, or those the lab has]
     #[arg(long, value_parser = clap::value_parser!(u8).range(..=100))]
     workers: Option<u8>,
-    /// A list of machines (hosts.yaml) to use instead of the default ones
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["masters", "workers"])]
+    /// Which addresses machines, pods and Services have: `dual` is both, IPv4 first [default: ipv4, or what the lab has]
+    #[arg(long, value_name = "STACK", value_parser = stack)]
+    stack: Option<Stack>,
+    /// A list of machines (hosts.yaml) to use instead of the default ones; their addresses say which families there are
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["masters", "workers", "stack"])]
     hosts: Option<PathBuf>,
     /// What machines are: `container`, `qemu`, or by role or name, as in `master=container,worker=qemu` [default: container, or what the
     /// lab's are]
@@ -146,6 +149,12 @@ pub(crate) async fn run(args: UpArgs) -> Result<()> {
         }
         false => None,
     };
+    let stack = Stack::of(&inventory(&labs, &args)?)?;
+    ensure!(
+        stack == Stack::Ipv4 || kinds.is_empty(),
+        "QEMU machines boot by IPv4 only: leave --stack {} or --machines out",
+        stack.as_str()
+    );
     let (assets, inventory, domain) = make_assets(&labs, &args, &release)?;
     let started = Instant::now();
     let spec = spec(&args, domain.clone(), inventory, kinds, (assets, release), seed_store)?;
@@ -191,6 +200,26 @@ async fn tell_cause(lab: &Lab) {
     }
 }
 
+fn stack(text: &str) -> Result<Stack, String> {
+    let all = [Stack::Ipv4, Stack::Ipv6, Stack::Dual];
+    all.into_iter().find(|stack| stack.as_str() == text).ok_or_else(|| "ipv4, ipv6 or dual".into())
+}
+
+/// Of the install-config: those of both families in each list, or of one; OpenShift's own defaults where it has any.
+fn networks(stack: Stack) -> String {
+    let both = |four: &str, six: &str| match stack {
+        Stack::Ipv4 => four.to_string(),
+        Stack::Ipv6 => six.to_string(),
+        Stack::Dual => format!("{four}{six}"),
+    };
+    format!(
+        "  clusterNetwork:\n{}  serviceNetwork:\n{}  machineNetwork:\n{}",
+        both("  - cidr: 10.128.0.0/14\n    hostPrefix: 23\n", "  - cidr: fd01::/48\n    hostPrefix: 64\n"),
+        both("  - 172.30.0.0/16\n", "  - fd02::/112\n"),
+        both("  - cidr: 192.168.100.0/24\n", "  - cidr: fd5e:ed00:0:100::/64\n"),
+    )
+}
+
 /// As many as OpenShift's control planes have. Two would have to be able to switch each other off.
 pub(super) fn masters(text: &str) -> Result<u8, String> {
     match text.parse() {
@@ -203,10 +232,11 @@ pub(super) fn masters(text: &str) -> Result<u8, String> {
 /// The machines of `args`: those of its file, else those the lab has, or the default ones; behind the lab's own load balancer.
 fn inventory(labs: &Labs, args: &UpArgs) -> Result<Inventory> {
     let Some(path) = &args.hosts else {
-        return match (labs.open(&args.lab.name), args.masters, args.workers) {
-            (Ok(lab), None, None) => Ok(lab.record.spec.inventory),
-            (_, masters, workers) => {
-                Ok(with_workers(default_inventory(masters.unwrap_or(3)), workers.unwrap_or(0))?)
+        return match (labs.open(&args.lab.name), args.masters, args.workers, args.stack) {
+            (Ok(lab), None, None, None) => Ok(lab.record.spec.inventory),
+            (_, masters, workers, stack) => {
+                let inventory = inventory_of(stack.unwrap_or_default(), masters.unwrap_or(3));
+                Ok(with_workers(inventory, workers.unwrap_or(0))?)
             }
         };
     };
@@ -216,7 +246,8 @@ fn inventory(labs: &Labs, args: &UpArgs) -> Result<Inventory> {
         anyhow::anyhow!("{}:\n{}", path.display(), lines.join("\n"))
     })?;
     if inventory.load_balancers.is_empty() {
-        inventory.load_balancers.push(seedling_lab::HELPER);
+        let (helper, second) = Stack::of(&inventory)?.helper();
+        inventory.load_balancers.extend(std::iter::once(helper).chain(second));
     }
     Ok(inventory)
 }
@@ -283,8 +314,13 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
             let count = |role| inventory.role(role).count().to_string();
             let (masters, workers) = (count(Role::Master), count(Role::Worker));
             let key = ssh_key(&seedling_lab::ssh_key(&labs.dir(&args.lab.name)))?;
-            let values =
-                [("masters", masters.as_str()), ("workers", workers.as_str()), ("sshKey", key.trim())];
+            let networks = networks(Stack::of(&inventory)?);
+            let values = [
+                ("masters", masters.as_str()),
+                ("workers", workers.as_str()),
+                ("networks", networks.as_str()),
+                ("sshKey", key.trim()),
+            ];
             let config = render(INSTALL_CONFIG, table(&values))?;
             std::fs::write(dir.join("install-config.yaml"), config)?;
         }

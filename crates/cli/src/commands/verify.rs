@@ -111,7 +111,7 @@ async fn nodes(client: &kube::Client) -> Result<Vec<Host>> {
             .iter()
             .any(|role| node.label(&format!("node-role.kubernetes.io/{role}")).is_some());
         let role = if master { Role::Master } else { Role::Worker };
-        Some(Host { name: node.name().into(), role, mac: String::new(), address })
+        Some(Host { name: node.name().into(), role, mac: String::new(), address, second_address: None })
     };
     let hosts: Vec<_> = nodes.iter().filter_map(host).collect();
     if hosts.is_empty() {

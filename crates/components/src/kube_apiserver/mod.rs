@@ -4,6 +4,7 @@ mod doors;
 pub mod encryption;
 
 use crate::ClusterConfig;
+use crate::cluster_config::joined;
 use crate::pod::{
     FileRow, Place, RESOURCES, StaticPod, file_flags, flags, host_path, journal_mount, journal_volume, mount,
     probe, ready_when, resources_volume, seedling_mount, seedling_volume,
@@ -13,7 +14,7 @@ use seedling_types::names::NS_KAS;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
 
@@ -65,9 +66,10 @@ const SNI: &[(&str, &str)] = &[
 ];
 
 /// `members`: addresses of etcd members beside the one on this node.
-pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ipv4Addr]) -> Vec<String> {
-    let others = members.iter().map(|ip| etcd_url(&ip.to_string()));
-    let etcd: Vec<_> = std::iter::once(etcd_url("localhost")).chain(others).collect();
+pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[IpAddr]) -> Vec<String> {
+    let others = members.iter().map(|ip| etcd_url(*ip));
+    let own = format!("https://localhost:{}", ports::ETCD_CLIENT);
+    let etcd: Vec<_> = std::iter::once(own).chain(others).collect();
     let mut args = file_flags(FILES, place);
     args.extend(SNI.iter().map(|(bootstrap, master)| match place {
         Place::Bootstrap => {
@@ -79,6 +81,10 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
             )
         }
     }));
+    // By default it listens for IPv4 only.
+    if config.any_address().is_ipv6() {
+        args.extend(flags(&[("bind-address", config.any_address().to_string())]));
+    }
     args.extend(flags(&[
         ("advertise-address", advertise.into()),
         ("allow-privileged", "true".into()),
@@ -101,7 +107,7 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
         ("service-account-issuer", "https://kubernetes.default.svc".into()),
         // Without it the issuer's document names the advertised address, which no certificate carries.
         ("service-account-jwks-uri", format!("{}/openid/v1/jwks", config.api_internal_url())),
-        ("service-cluster-ip-range", config.service_network.to_string()),
+        ("service-cluster-ip-range", joined(&config.service_networks)),
         ("shutdown-delay-duration", format!("{}s", SHUTDOWN_DELAY.as_secs())),
         // With it, an open connection gets one 429 at the end of the delay, an error for clients that do not retry. Without it,
         // idle connections are closed, requests end, and the load balancer has long sent new connections elsewhere.
@@ -112,16 +118,16 @@ pub fn args(config: &ClusterConfig, place: Place, advertise: &str, members: &[Ip
     args
 }
 
-fn etcd_url(host: &str) -> String {
-    format!("https://{host}:{}", ports::ETCD_CLIENT)
+fn etcd_url(address: IpAddr) -> String {
+    format!("https://{}", SocketAddr::new(address, ports::ETCD_CLIENT))
 }
 
 /// Whether this pod asks the etcd members at all of these addresses.
-pub fn knows_members(pod: &Value, addresses: &[Ipv4Addr]) -> bool {
+pub fn knows_members(pod: &Value, addresses: &[IpAddr]) -> bool {
     let args = pod["spec"]["containers"][0]["args"].as_array().into_iter().flatten();
     let servers = args.filter_map(|arg| arg.as_str()?.strip_prefix("--etcd-servers=")).next_back();
     let known: Vec<_> = servers.unwrap_or_default().split(',').collect();
-    addresses.iter().all(|address| known.contains(&etcd_url(&address.to_string()).as_str()))
+    addresses.iter().all(|address| known.contains(&etcd_url(*address).as_str()))
 }
 
 pub fn pod(
@@ -129,7 +135,7 @@ pub fn pod(
     release: &ReleaseInfo,
     place: Place,
     advertise: &str,
-    members: &[Ipv4Addr],
+    members: &[IpAddr],
 ) -> Result<Value, MissingComponent> {
     let mut container = json!({
         "name": "kube-apiserver",
@@ -198,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_pod_knows_the_members_it_was_made_with() {
-        let [a, b, c] = [[192, 168, 100, 1], [192, 168, 100, 2], [192, 168, 100, 11]].map(Ipv4Addr::from);
-        let pod = |members: &[Ipv4Addr]| json!({"spec": {"containers": [{"args": args(&crate::testing::cluster_config(), Place::Master, "x", members)}]}});
+        let [a, b, c] = [[192, 168, 100, 1], [192, 168, 100, 2], [192, 168, 100, 11]].map(IpAddr::from);
+        let pod = |members: &[IpAddr]| json!({"spec": {"containers": [{"args": args(&crate::testing::cluster_config(), Place::Master, "x", members)}]}});
         assert!(knows_members(&pod(&[a, b]), &[a, b]) && knows_members(&pod(&[b]), &[]));
         assert!(!knows_members(&pod(&[c]), &[a]), "192.168.100.1 is only a part of 192.168.100.11");
         assert!(!knows_members(&json!({}), &[a]));

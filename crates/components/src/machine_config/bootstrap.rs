@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn the_cluster_comes_to_the_same_names() {
         let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-        let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
+        let service_networks = vec![ipnet::Ipv4Net::new_assert(Ipv4Addr::new(172, 30, 0, 0), 16).into()];
         let pod_networks = vec![ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 128, 0, 0), 14).into()];
-        let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks };
+        let node = NodeParams { domain: &domain, release: &release, service_networks, pod_networks };
         let ssh = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
             metadata: {name: 99-master-ssh, labels: {machineconfiguration.openshift.io/role: master}}\n\
             spec: {baseOSExtensionsContainerImage: '', extensions: null, fips: false, kernelArguments: null, config: {\

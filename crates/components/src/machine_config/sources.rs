@@ -2,8 +2,10 @@
 
 use super::{API_VERSION, CONTROLLER_CONFIG, MachineConfig, ROLE_LABEL, RenderError};
 use crate::Outside;
+use crate::network::dns_service;
 use crate::node::{self, NodeParams};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use ipnet::IpNet;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ClusterDomain, Role};
 use serde_json::{Value, json};
@@ -81,6 +83,16 @@ pub fn with_configuration(mut pool: Value, rendered: &str, sources: &[&MachineCo
     pool
 }
 
+/// In upstream's words.
+fn ip_families(service_networks: &[IpNet]) -> &'static str {
+    match service_networks {
+        [IpNet::V4(_), _] => "DualStack",
+        [IpNet::V6(_), _] => "DualStackIPv6Primary",
+        [IpNet::V6(_)] => "IPv6",
+        _ => "IPv4",
+    }
+}
+
 /// `kube_ca`: the clients that a kubelet trusts, the complete client CA bundle.
 pub fn controller_config(node: &NodeParams, root_ca: &str, kube_ca: &str) -> Value {
     json!({
@@ -96,11 +108,11 @@ pub fn controller_config(node: &NodeParams, root_ca: &str, kube_ca: &str) -> Val
             "baseOSContainerImage": "",
             "cloudProviderCAData": null,
             "cloudProviderConfig": "",
-            "clusterDNSIP": node.cluster_dns.to_string(),
+            "clusterDNSIP": dns_service(&node.service_networks).first(),
             "dns": null,
             "images": {"machineConfigOperator": node.release.images.get("seedling")},
             "infra": null,
-            "ipFamilies": "IPv4",
+            "ipFamilies": ip_families(&node.service_networks),
             "kubeAPIServerServingCAData": STANDARD.encode(kube_ca),
             "network": null,
             "platform": "none",

@@ -23,6 +23,13 @@ pub(super) fn rules(pod_networks: &[IpNet]) -> String {
     };
     let pods = from("ip", false) + &from("ip6", true);
     let (http, registry) = (ports::HELPER_HTTP, ports::HELPER_REGISTRY);
+    let (set6, rule6) = match pod_networks.iter().any(|network| network.addr().is_ipv6()) {
+        true => (
+            "  set helper6 {\n    type ipv6_addr;\n  }\n".to_string(),
+            format!("    ip6 daddr @helper6 tcp dport {{ {http}, {registry} }} reject with tcp reset\n"),
+        ),
+        false => Default::default(),
+    };
     format!(
         r#"# Declared and deleted first, so that loading it again replaces it, in one step.
 table {TABLE}
@@ -31,11 +38,11 @@ table {TABLE} {{
   set helper {{
     type ipv4_addr;
   }}
-  chain forward {{
+{set6}  chain forward {{
     type filter hook forward priority filter; policy accept;
     {refused}
     ip daddr @helper tcp dport {{ {http}, {registry} }} reject with tcp reset
-  }}
+{rule6}  }}
   chain input {{
     type filter hook input priority filter; policy accept;
 {pods}  }}
@@ -65,7 +72,12 @@ WantedBy=multi-user.target
 }
 
 /// The helper is known by its name; a unit of its own, so that a name that is not known yet takes nothing else away. Tried until it is.
-pub(super) fn helper_unit(helper: &str) -> String {
+///
+/// `v4`, `v6`: the families that pods have.
+pub(super) fn helper_unit(helper: &str, v4: bool, v6: bool) -> String {
+    let add = |set: &str| format!("ExecStart=/usr/sbin/nft add element {TABLE} {set} {{ {helper} }}\n");
+    let add =
+        if v4 { add("helper") } else { String::new() } + &if v6 { add("helper6") } else { String::new() };
     format!(
         r#"[Unit]
 Description=Keep pods away from the helper
@@ -77,8 +89,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/sbin/nft add element {TABLE} helper {{ {helper} }}
-Restart=on-failure
+{add}Restart=on-failure
 RestartSec=2
 
 [Install]
@@ -115,7 +126,7 @@ mod tests {
     #[test]
     fn a_pod_does_not_reach_the_helper_and_its_node_does() {
         let pods = [IpNet::new_assert(Ipv4Addr::new(10, 128, 0, 0).into(), 14)];
-        let unit = helper_unit("192.168.100.1");
+        let unit = helper_unit("192.168.100.1", true, false);
         let add = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/sbin/")).unwrap_or_default();
         let script = format!(
             r#"

@@ -1,10 +1,13 @@
 //! The kubelet's config file and unit. Field names are those of kubelet.config.k8s.io/v1beta1 at 1.36.
 
+use crate::cluster_config::{any_address, nth};
+use ipnet::IpNet;
 use seedling_types::{Role, paths};
 use serde_json::{Value, json};
-use std::net::IpAddr;
 
-pub fn config(cluster_dns: IpAddr, role: Role) -> String {
+pub fn config(service_networks: &[IpNet], role: Role) -> String {
+    // The DNS Service: the tenth address of the main service network.
+    let cluster_dns = service_networks.first().map(|network| nth(*network, 10).to_string());
     let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -16,7 +19,7 @@ pub fn config(cluster_dns: IpAddr, role: Role) -> String {
         "fileCheckFrequency": "2s",
         "syncFrequency": "10s",
         "clusterDomain": "cluster.local",
-        "clusterDNS": [cluster_dns.to_string()],
+        "clusterDNS": [cluster_dns],
         "resolvConf": "/etc/resolv.conf",
         "maxPods": 250,
         // Images come from the LAN by digest: no rate limit, no queue.
@@ -47,6 +50,11 @@ pub fn config(cluster_dns: IpAddr, role: Role) -> String {
         Role::Worker => joined(),
     };
     merge(&mut config, by_role);
+    // By default it listens for IPv4 only.
+    let any = any_address(service_networks);
+    if any.is_ipv6() && role != Role::Bootstrap {
+        config["address"] = json!(any.to_string());
+    }
     let mut text = serde_json::to_string_pretty(&config).unwrap_or_default();
     text.push('\n');
     text
@@ -83,15 +91,38 @@ fn merge(base: &mut Value, more: Value) {
 }
 
 /// The Node's name is the short host name, whatever the DHCP client made of it; `localhost` means it has not answered yet.
-pub(super) fn unit(role: Role) -> String {
+///
+/// Of a cluster with IPv6 each node says which addresses are its own, as upstream's nodeip-configuration does: those it leaves its
+/// network with, one of each family. Without, a kubelet takes one of them, and rather an IPv4 one.
+pub(super) fn unit(role: Role, service_networks: &[IpNet]) -> String {
+    let everywhere = service_networks
+        .iter()
+        .map(|network| if network.addr().is_ipv4() { "192.0.2.1" } else { "2001:db8::1" });
+    let ways: Vec<_> = everywhere.collect();
+    let (own_addresses, node_ip) = match any_address(service_networks).is_ipv6() {
+        true => (
+            format!(
+                "ips=$$(for to in {}; do ip route get $$to | grep -o \"src [^ ]*\" | cut -c5-; done | paste -sd,); \\\n  \
+                 [ $$(echo \"$$ips\" | tr , \" \" | wc -w) = {} ] && ",
+                ways.join(" "),
+                ways.len()
+            ),
+            " --node-ip=$$ips",
+        ),
+        false => (String::new(), ""),
+    };
     let (wait, joins) = match role {
         // From a drop-in: which of several addresses is the node's.
         Role::Bootstrap => (String::new(), " $$NODE_ARGS".into()),
         _ => (
-            format!("{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
+            format!("{own_addresses}{} kubelet-join \"$$name\" && ", paths::NODE_SEEDLING),
             // No --bootstrap-kubeconfig: kubelet-join has asked. With one, a kubelet whose certificate has expired, and that has nothing
             // to ask with, would not start, and with it not the static pods that could give it another.
-            format!(" \\\n  --kubeconfig={} --cert-dir={}", paths::KUBELET_KUBECONFIG, paths::KUBELET_PKI),
+            format!(
+                " \\\n  --kubeconfig={} --cert-dir={}{node_ip}",
+                paths::KUBELET_KUBECONFIG,
+                paths::KUBELET_PKI
+            ),
         ),
     };
     format!(
@@ -129,8 +160,28 @@ WantedBy=multi-user.target
 mod tests {
     use super::*;
 
+    fn v4() -> [IpNet; 1] {
+        ["172.30.0.0/16".parse().unwrap()]
+    }
+
+    #[test]
+    fn a_node_with_ipv6_names_an_address_of_each_family() {
+        assert!(!unit(Role::Master, &v4()).contains("node-ip"));
+        assert!(parsed(Role::Master).get("address").is_none());
+        let both = [v4()[0], "fd02::/112".parse().unwrap()];
+        let unit_of = unit(Role::Worker, &both);
+        assert!(
+            unit_of.contains("for to in 192.0.2.1 2001:db8::1; do") && unit_of.contains(" = 2 ] && /usr"),
+            "{unit_of}"
+        );
+        assert!(unit_of.contains(" --node-ip=$$ips'"), "{unit_of}");
+        let six: Value = serde_json::from_str(&config(&both[1..], Role::Master)).unwrap();
+        assert_eq!((&six["address"], &six["clusterDNS"]), (&json!("::"), &json!(["fd02::a"])));
+        assert!(unit(Role::Master, &both[1..]).contains("for to in 2001:db8::1; do"));
+    }
+
     fn parsed(role: Role) -> Value {
-        serde_json::from_str(&config(IpAddr::from([172, 30, 0, 10]), role)).unwrap()
+        serde_json::from_str(&config(&v4(), role)).unwrap()
     }
 
     #[test]
@@ -150,16 +201,17 @@ mod tests {
             for (what, least) in [("cpu", "500m"), ("memory", "1Gi"), ("ephemeral-storage", "1Gi")] {
                 assert_eq!(config["systemReserved"][what], least, "{what}");
             }
-            assert!(unit(role).contains(" --config-dir=/etc/kubernetes/kubelet.conf.d "));
+            assert!(unit(role, &v4()).contains(" --config-dir=/etc/kubernetes/kubelet.conf.d "));
         }
     }
 
     #[test]
     fn only_a_joining_kubelet_has_kubeconfigs() {
         assert!(
-            !unit(Role::Bootstrap).contains("kubeconfig") && unit(Role::Bootstrap).contains(" $$NODE_ARGS'")
+            !unit(Role::Bootstrap, &v4()).contains("kubeconfig")
+                && unit(Role::Bootstrap, &v4()).contains(" $$NODE_ARGS'")
         );
-        let master = unit(Role::Master);
+        let master = unit(Role::Master, &v4());
         assert!(master.contains("--kubeconfig=/var/lib/kubelet/kubeconfig") && !master.contains("bootstrap"));
     }
 }

@@ -1,6 +1,6 @@
 //! What a node carries: its software, containerd and the kubelet, as Ignition fragments.
 //!
-//! In: the cluster domain, the release, the DNS service address. Out: the same three fragments (`base`, `container_runtime`,
+//! In: the cluster domain, the release, the networks of Services and pods. Out: the same three fragments (`base`, `container_runtime`,
 //! `kubelet`) for the bootstrap node's own config and for the MachineConfigs `00-`, `01-…-container-runtime`, `01-…-kubelet`; and `outside`, a
 //! fourth, of what the install-config says about registries and proxies.
 
@@ -16,13 +16,12 @@ use seedling_ignition::{Config, File, Storage, Systemd, Unit};
 use seedling_types::names::REGISTRY;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ClusterDomain, ReleaseInfo, Role, paths, ports};
-use std::net::IpAddr;
 
 pub struct NodeParams<'a> {
     pub domain: &'a ClusterDomain,
     pub release: &'a ReleaseInfo,
-    /// The DNS Service: the tenth address of the service network.
-    pub cluster_dns: IpAddr,
+    /// The first is of the cluster's main family; where it has another, so has every node.
+    pub service_networks: Vec<IpNet>,
     /// Where pods have their addresses.
     pub pod_networks: Vec<IpNet>,
 }
@@ -45,9 +44,11 @@ pub fn base(p: &NodeParams) -> Result<Config, MissingComponent> {
     files.push(File::inline("/etc/kubernetes/apiserver-url.env", 0o644, api));
     files.push(File::inline(firewall::RULES, 0o644, firewall::rules(&p.pod_networks)));
     let helper = format!("http://{}:{}/", p.domain.helper(), ports::HELPER_HTTP);
+    let v6 = p.pod_networks.iter().any(|network| network.addr().is_ipv6());
+    let v4 = !v6 || p.pod_networks.iter().any(|network| network.addr().is_ipv4());
     let units = vec![
         Unit::new(firewall::UNIT, true, firewall::unit()),
-        Unit::new(firewall::HELPER_UNIT, true, firewall::helper_unit(&p.domain.helper())),
+        Unit::new(firewall::HELPER_UNIT, true, firewall::helper_unit(&p.domain.helper(), v4, v6)),
         Unit::new("seedling-first-boot.service", true, first_boot(&helper)),
     ];
     Ok(config(files, units))
@@ -88,8 +89,8 @@ pub fn container_runtime(p: &NodeParams) -> Result<Config, MissingComponent> {
 
 pub fn kubelet(p: &NodeParams, role: Role) -> Result<Config, MissingComponent> {
     let mut files = software(p, &["kubelet"])?;
-    files.push(File::inline(paths::KUBELET_CONFIG, 0o644, kubelet::config(p.cluster_dns, role)));
-    let mut units = vec![Unit::new("kubelet.service", true, kubelet::unit(role))];
+    files.push(File::inline(paths::KUBELET_CONFIG, 0o644, kubelet::config(&p.service_networks, role)));
+    let mut units = vec![Unit::new("kubelet.service", true, kubelet::unit(role, &p.service_networks))];
     if role != Role::Bootstrap {
         units.push(Unit::new("kubelet-recover.service", true, include_str!("files/kubelet-recover.service")));
     }
@@ -158,8 +159,9 @@ mod tests {
     use crate::testing::release;
 
     fn params<'a>(domain: &'a ClusterDomain, release: &'a ReleaseInfo) -> NodeParams<'a> {
-        let pod_networks = vec![IpNet::new_assert(IpAddr::from([10, 128, 0, 0]), 14)];
-        NodeParams { domain, release, cluster_dns: IpAddr::from([172, 30, 0, 10]), pod_networks }
+        let net = |bytes: [u8; 4], prefix| vec![IpNet::new_assert(bytes.into(), prefix)];
+        let (service_networks, pod_networks) = (net([172, 30, 0, 0], 16), net([10, 128, 0, 0], 14));
+        NodeParams { domain, release, service_networks, pod_networks }
     }
 
     #[test]

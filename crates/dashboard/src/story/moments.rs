@@ -6,7 +6,7 @@ use seedling_steps::journal::Event;
 use seedling_types::helper::HelperEventKind;
 use seedling_types::ports;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Of each source, the newest.
 const MOST: usize = 400;
@@ -64,14 +64,14 @@ fn configs(inputs: &Inputs) -> Vec<(String, Moment)> {
 /// Who asked: as the server knew it, or whose address it is.
 pub(super) fn name(inputs: &Inputs, asked: &Asked) -> String {
     let by_address = || {
-        let address: Ipv4Addr = asked.address.as_ref()?.parse().ok()?;
+        let address: IpAddr = asked.address.as_ref()?.parse().ok()?;
         inputs.inventory.by_address(address).map(|host| host.name.clone())
     };
     asked.node.clone().or_else(by_address).unwrap_or_default()
 }
 
 fn helper(inputs: &Inputs) -> Vec<(String, Moment)> {
-    let by_address = |address: &Ipv4Addr| inputs.inventory.by_address(*address).map(|host| host.name.clone());
+    let by_address = |address: &IpAddr| inputs.inventory.by_address(*address).map(|host| host.name.clone());
     let told = inputs.events.iter().enumerate().filter_map(|(n, event)| {
         let (node, text, tone) = match &event.what {
             HelperEventKind::Dhcp { message, mac, address, .. } => {

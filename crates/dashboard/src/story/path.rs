@@ -116,11 +116,11 @@ impl Machine<'_> {
     fn ignition(&self) -> Vec<Frame> {
         let fetched = self.seen(|e| match e {
             HelperEventKind::Http { path, status, remote, bytes, .. }
-                if *remote == self.host.address && path.starts_with("/ign/") =>
+                if self.host.is_at(*remote) && path.starts_with("/ign/") =>
             {
                 Some((*status == 200, format!("{bytes} bytes, {status}")))
             }
-            HelperEventKind::Refused { remote, reason, .. } if *remote == self.host.address => {
+            HelperEventKind::Refused { remote, reason, .. } if self.host.is_at(*remote) => {
                 Some((false, reason.clone()))
             }
             _ => None,
@@ -156,7 +156,7 @@ impl Machine<'_> {
 
     fn software(&self) -> Vec<Frame> {
         let fetched = self.seen(|e| match e {
-            HelperEventKind::Http { path, remote, .. } if *remote == self.host.address => {
+            HelperEventKind::Http { path, remote, .. } if self.host.is_at(*remote) => {
                 path.strip_prefix("/bin/").map(str::to_string)
             }
             _ => None,

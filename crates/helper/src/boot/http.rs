@@ -25,7 +25,7 @@ pub(crate) async fn file(
 ) -> Response {
     let config = context.config();
     let Some(boot) = &config.boot else { return StatusCode::NOT_FOUND.into_response() };
-    let remote = net::v4(remote);
+    let remote = net::ip(remote);
     if config.inventory.by_address(remote).is_none() && remote != config.address {
         let reason = "this address is no machine's of the inventory".to_string();
         let path = format!("/boot/{name}");
@@ -44,7 +44,7 @@ pub(crate) async fn script(
     Path(mac): Path<String>,
 ) -> Response {
     let config = context.config();
-    let host = match entitled(&config.inventory, &mac, net::v4(remote)) {
+    let host = match entitled(&config.inventory, &mac, net::ip(remote)) {
         Ok(host) => host,
         Err((status, why)) => return (status, format!("{why}\n")).into_response(),
     };
@@ -61,7 +61,7 @@ pub(crate) async fn report(
     body: Bytes,
 ) -> Response {
     let config = context.config();
-    let host = match entitled(&config.inventory, &mac, net::v4(remote)) {
+    let host = match entitled(&config.inventory, &mac, net::ip(remote)) {
         Ok(host) => host,
         Err((status, why)) => return (status, format!("{why}\n")).into_response(),
     };

@@ -3,6 +3,7 @@
 use seedling_types::boot::Next;
 use seedling_types::helper::{BootConfig, ImageKind};
 use seedling_types::{HelperConfig, Host, ports};
+use std::net::SocketAddr;
 
 pub const KERNEL: &str = "vmlinuz";
 pub const INITRAMFS: &str = "initramfs.img";
@@ -23,7 +24,7 @@ pub struct Boot<'a> {
 
 impl Boot<'_> {
     fn base(&self) -> String {
-        format!("http://{}:{}", self.config.address, ports::HELPER_HTTP)
+        format!("http://{}", SocketAddr::new(self.config.address, ports::HELPER_HTTP))
     }
 
     pub fn arguments(&self) -> Vec<String> {

@@ -5,6 +5,7 @@ use crate::boot::efi_loader;
 use dhcproto::v4::{DhcpOption, Message, OptionCode, UnknownOption};
 use seedling_types::helper::BootConfig;
 use seedling_types::{HelperConfig, Host, ports};
+use std::net::SocketAddr;
 
 const HTTP_CLIENT: &[u8] = b"HTTPClient";
 const PXE_CLIENT: &[u8] = b"PXEClient";
@@ -58,7 +59,7 @@ pub fn client(request: &Message) -> Option<Client> {
 
 /// The file, as this client is to ask for it.
 pub fn file(config: &HelperConfig, boot: &BootConfig, host: &Host, client: Client) -> Option<String> {
-    let base = format!("http://{}:{}/boot", config.address, ports::HELPER_HTTP);
+    let base = format!("http://{}/boot", SocketAddr::new(config.address, ports::HELPER_HTTP));
     match client {
         Client::Bios => Some(boot.bios_loader.clone()),
         Client::Efi => Some(efi_loader(boot).into()),
@@ -163,7 +164,7 @@ mod tests {
             let option = reply.opts().get(OptionCode::BootfileName).cloned();
             assert_eq!(option, want.map(|file| DhcpOption::BootfileName(file.into())), "{what}");
             let server = reply.opts().get(OptionCode::TFTPServerName).is_some();
-            assert_eq!((server, reply.siaddr()), (want.is_some(), booting().address), "{what}");
+            assert_eq!((server, reply.siaddr()), (want.is_some(), booting().v4().unwrap().address), "{what}");
             let class = reply.opts().get(OptionCode::ClassIdentifier).is_some();
             assert_eq!(class, want == http, "{what}");
             assert_eq!(reply.opts().get(OptionCode::Unknown(175)).is_some(), want == script, "{what}");

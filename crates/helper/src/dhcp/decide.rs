@@ -4,7 +4,7 @@ use super::pool::Leases;
 use super::{boot, pool};
 use dhcproto::v4::{DhcpOption, HType, Message, MessageType, Opcode, OptionCode};
 use hickory_proto::rr::Name;
-use seedling_types::helper::HelperEventKind;
+use seedling_types::helper::{HelperEventKind, HelperV4};
 use seedling_types::{HelperConfig, Host};
 use std::net::Ipv4Addr;
 
@@ -29,6 +29,7 @@ impl<R> Decision<R> {
 
 /// `now` in seconds since 1970.
 pub fn decide(config: &HelperConfig, leases: &mut Leases, request: &Message, now: i64) -> Decision<Message> {
+    let Some(here) = config.v4() else { return Decision::ignore() };
     // The length is checked first: chaddr() of a longer one panics.
     if request.opcode() != Opcode::BootRequest || request.htype() != HType::Eth || request.hlen() != 6 {
         return Decision::ignore();
@@ -42,47 +43,58 @@ pub fn decide(config: &HelperConfig, leases: &mut Leases, request: &Message, now
     }
     let mac = request.chaddr().iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
     let host = config.inventory.by_mac(&mac);
+    let address = host.and_then(Host::v4);
+    if host.is_some() && address.is_none() {
+        return Decision::ignore(); // it has an address by DHCPv6 only
+    }
     let event = |message: &str, address: Option<Ipv4Addr>| HelperEventKind::Dhcp {
         message: message.into(),
         mac: mac.clone(),
         host: host.map(|h| h.name.clone()),
-        address,
+        address: address.map(Into::into),
     };
     let asked = requested(request);
     let say = |heard: &str, said: Option<(&str, Message)>| {
         let mut events = vec![event(heard, asked)];
-        events.extend(said.iter().map(|(name, _)| event(name, host.map(|h| h.address))));
+        events.extend(said.iter().map(|(name, _)| event(name, address)));
         let boots = host.filter(|_| said.is_some() && begins(request)).cloned();
         Decision { events, boots, leases: false, reply: said.map(|(_, message)| message) }
     };
     // The client chose another server's offer. On this network there should be none: a machine of ours is told of.
-    if kind == &MessageType::Request && chosen_server(request).is_some_and(|s| s != config.address) {
+    if kind == &MessageType::Request && chosen_server(request).is_some_and(|s| s != here.address) {
         let events = host.map(|_| event("ELSEWHERE", asked)).into_iter().collect();
         return Decision { events, ..Decision::ignore() };
     }
-    if host.is_none() && config.pool.is_some() && is_near(config, request) {
-        let stranger = Stranger { config, request, mac: &mac, asked, now };
+    if host.is_none() && config.pool.is_some() && is_near(&here, request) {
+        let stranger = Stranger { config, here, request, mac: &mac, asked, now };
         if let Some((words, leases, reply)) = stranger.decide(leases, *kind) {
             let events = words.into_iter().map(|(word, address)| event(word, address)).collect();
             return Decision { events, boots: None, leases, reply };
         }
     }
 
-    match (kind, host) {
-        (MessageType::Discover, Some(host)) => {
-            say("DISCOVER", Some(("OFFER", lease(config, request, host, MessageType::Offer))))
+    let lease = |own, host: &Host, kind| {
+        let seconds = config.lease_seconds.unwrap_or(LEASE_SECONDS);
+        let mut message = grant(config, &here, request, own, seconds, kind);
+        message.opts_mut().insert(DhcpOption::Hostname(host.name.clone()));
+        boot::tell(config, host, request, &mut message);
+        message
+    };
+    match (kind, host.zip(address)) {
+        (MessageType::Discover, Some((host, own))) => {
+            say("DISCOVER", Some(("OFFER", lease(own, host, MessageType::Offer))))
         }
         (MessageType::Discover, None) => {
             let events = vec![event("DISCOVER", asked), event("REFUSED", None)];
             Decision { events, ..Decision::ignore() }
         }
-        (MessageType::Request, Some(host)) if asked == Some(host.address) => {
-            say("REQUEST", Some(("ACK", lease(config, request, host, MessageType::Ack))))
+        (MessageType::Request, Some((host, own))) if asked == Some(own) => {
+            say("REQUEST", Some(("ACK", lease(own, host, MessageType::Ack))))
         }
-        (MessageType::Request, _) => say("REQUEST", Some(("NAK", refuse(config, request)))),
+        (MessageType::Request, _) => say("REQUEST", Some(("NAK", refuse(&here, request)))),
         // Answered at the address it names, which must be its own.
-        (MessageType::Inform, Some(host)) if asked == Some(host.address) => {
-            say("INFORM", Some(("ACK", lease(config, request, host, MessageType::Ack))))
+        (MessageType::Inform, Some((host, own))) if asked == Some(own) => {
+            say("INFORM", Some(("ACK", lease(own, host, MessageType::Ack))))
         }
         (MessageType::Inform, _) => {
             let events = vec![event("INFORM", asked), event("REFUSED", None)];
@@ -116,7 +128,7 @@ fn chosen_server(request: &Message) -> Option<Ipv4Addr> {
     }
 }
 
-fn reply(config: &HelperConfig, request: &Message, kind: MessageType) -> Message {
+fn reply(here: &HelperV4, request: &Message, kind: MessageType) -> Message {
     let mut reply = Message::default();
     reply
         .set_opcode(Opcode::BootReply)
@@ -125,7 +137,7 @@ fn reply(config: &HelperConfig, request: &Message, kind: MessageType) -> Message
         .set_giaddr(request.giaddr())
         .set_chaddr(request.chaddr());
     reply.opts_mut().insert(DhcpOption::MessageType(kind));
-    reply.opts_mut().insert(DhcpOption::ServerIdentifier(config.address));
+    reply.opts_mut().insert(DhcpOption::ServerIdentifier(here.address));
     // RFC 6842: a client that names itself must find its name in the answer.
     if let Some(id) = request.opts().get(OptionCode::ClientIdentifier) {
         reply.opts_mut().insert(id.clone());
@@ -133,34 +145,27 @@ fn reply(config: &HelperConfig, request: &Message, kind: MessageType) -> Message
     reply
 }
 
-fn refuse(config: &HelperConfig, request: &Message) -> Message {
-    let mut nak = reply(config, request, MessageType::Nak);
+fn refuse(here: &HelperV4, request: &Message) -> Message {
+    let mut nak = reply(here, request, MessageType::Nak);
     nak.opts_mut().insert(DhcpOption::Message("this address is not yours in the inventory".into()));
     nak
 }
 
-fn lease(config: &HelperConfig, request: &Message, host: &Host, kind: MessageType) -> Message {
-    let seconds = config.lease_seconds.unwrap_or(LEASE_SECONDS);
-    let mut message = grant(config, request, host.address, seconds, kind);
-    message.opts_mut().insert(DhcpOption::Hostname(host.name.clone()));
-    boot::tell(config, host, request, &mut message);
-    message
-}
-
 fn grant(
     config: &HelperConfig,
+    here: &HelperV4,
     request: &Message,
     address: Ipv4Addr,
     seconds: u32,
     kind: MessageType,
 ) -> Message {
-    let mut message = reply(config, request, kind);
-    message.set_ciaddr(request.ciaddr()).set_siaddr(config.address);
+    let mut message = reply(here, request, kind);
+    message.set_ciaddr(request.ciaddr()).set_siaddr(here.address);
     let options = message.opts_mut();
-    options.insert(DhcpOption::SubnetMask(config.network.netmask()));
-    options.insert(DhcpOption::BroadcastAddr(config.network.broadcast()));
-    options.insert(DhcpOption::Router(vec![config.gateway()]));
-    options.insert(DhcpOption::DomainNameServer(vec![config.address]));
+    options.insert(DhcpOption::SubnetMask(here.network.netmask()));
+    options.insert(DhcpOption::BroadcastAddr(here.network.broadcast()));
+    options.insert(DhcpOption::Router(vec![here.gateway]));
+    options.insert(DhcpOption::DomainNameServer(vec![here.address]));
     if !config.ntp_servers.is_empty() {
         options.insert(DhcpOption::NtpServers(config.ntp_servers.clone()));
     }
@@ -179,13 +184,14 @@ fn grant(
 }
 
 /// The pool is of this network: who comes through a relay of another one would be lost with such an address.
-fn is_near(config: &HelperConfig, request: &Message) -> bool {
-    request.giaddr().is_unspecified() || config.network.contains(&request.giaddr())
+fn is_near(here: &HelperV4, request: &Message) -> bool {
+    request.giaddr().is_unspecified() || here.network.contains(&request.giaddr())
 }
 
 /// A machine that nobody knows, where there is a pool.
 struct Stranger<'a> {
     config: &'a HelperConfig,
+    here: HelperV4,
     request: &'a Message,
     mac: &'a str,
     asked: Option<Ipv4Addr>,
@@ -198,8 +204,11 @@ impl Stranger<'_> {
     /// What to log, whether leases are others now, and the reply. None: as if there were no pool.
     fn decide(&self, leases: &mut Leases, kind: MessageType) -> Option<(Said, bool, Option<Message>)> {
         let chosen = leases.choose(self.config, self.mac, self.asked, self.now);
-        let give =
-            |kind| chosen.map(|address| grant(self.config, self.request, address, pool::LEASE_SECONDS, kind));
+        let give = |kind| {
+            chosen.map(|address| {
+                grant(self.config, &self.here, self.request, address, pool::LEASE_SECONDS, kind)
+            })
+        };
         Some(match kind {
             MessageType::Discover if chosen.is_some() => {
                 (vec![("DISCOVER", self.asked), ("OFFER", chosen)], false, give(MessageType::Offer))

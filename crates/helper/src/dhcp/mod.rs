@@ -25,10 +25,21 @@ const BOOTP_MIN: usize = 300;
 const MAX_REQUEST: usize = 1500;
 
 pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let interface = context.config().interface.clone();
-    let socket = net::udp("DHCP", Ipv4Addr::UNSPECIFIED, ports::DHCP_SERVER, Some(&interface))?;
+    let config = context.config();
+    let socket = match config.v4() {
+        Some(_) => {
+            let interface = Some(config.interface.as_str());
+            Some(net::udp("DHCP", Ipv4Addr::UNSPECIFIED.into(), ports::DHCP_SERVER, interface)?)
+        }
+        None => None,
+    };
     let context = context.clone();
-    Ok(async move { serve(socket, context).await })
+    Ok(async move {
+        match socket {
+            Some(socket) => serve(socket, context).await,
+            None => std::future::pending().await,
+        }
+    })
 }
 
 async fn serve(socket: UdpSocket, context: Context) {

@@ -32,11 +32,12 @@ pub struct Lease {
 
 /// Addresses that are somebody's.
 fn is_taken(config: &HelperConfig, address: Ipv4Addr) -> bool {
-    address == config.address || address == config.gateway() || has(&config.inventory, address)
+    let here = config.v4().is_some_and(|here| [here.address, here.gateway].contains(&address));
+    here || has(&config.inventory, address)
 }
 
 fn has(inventory: &Inventory, address: Ipv4Addr) -> bool {
-    inventory.by_address(address).is_some() || inventory.load_balancers.contains(&address)
+    inventory.by_address(address.into()).is_some() || inventory.load_balancers.contains(&address.into())
 }
 
 fn addresses(pool: &AddressPool) -> impl Iterator<Item = Ipv4Addr> + use<> {

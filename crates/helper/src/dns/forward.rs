@@ -4,7 +4,7 @@
 use super::answer::{belongs, failed};
 use seedling_types::ports;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,7 +30,7 @@ impl Forwarder {
     }
 }
 
-pub(super) async fn by_udp(servers: &[Ipv4Addr], question: &[u8]) -> Option<Vec<u8>> {
+pub(super) async fn by_udp(servers: &[IpAddr], question: &[u8]) -> Option<Vec<u8>> {
     for server in servers {
         match timeout(WITHIN, ask_udp(*server, question)).await {
             Ok(Ok(answer)) => return Some(answer),
@@ -41,8 +41,10 @@ pub(super) async fn by_udp(servers: &[Ipv4Addr], question: &[u8]) -> Option<Vec<
 }
 
 /// From a port of its own, so that an answer is hard to guess.
-async fn ask_udp(server: Ipv4Addr, question: &[u8]) -> io::Result<Vec<u8>> {
-    let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))).await?;
+async fn ask_udp(server: IpAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind(SocketAddr::from((any, 0))).await?;
     socket.connect((server, ports::DNS)).await?;
     socket.send(question).await?;
     let mut buffer = vec![0; 4096];
@@ -55,7 +57,7 @@ async fn ask_udp(server: Ipv4Addr, question: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
-pub(super) async fn by_tcp(servers: &[Ipv4Addr], question: &[u8]) -> Option<Vec<u8>> {
+pub(super) async fn by_tcp(servers: &[IpAddr], question: &[u8]) -> Option<Vec<u8>> {
     for server in servers {
         match timeout(WITHIN, ask_tcp(*server, question)).await {
             Ok(Ok(answer)) if belongs(question, &answer) => return Some(answer),
@@ -65,7 +67,7 @@ pub(super) async fn by_tcp(servers: &[Ipv4Addr], question: &[u8]) -> Option<Vec<
     failed(question)
 }
 
-async fn ask_tcp(server: Ipv4Addr, question: &[u8]) -> io::Result<Vec<u8>> {
+async fn ask_tcp(server: IpAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((server, ports::DNS)).await?;
     let length = u16::try_from(question.len()).map_err(io::Error::other)?;
     stream.write_all(&[&length.to_be_bytes()[..], question].concat()).await?;

@@ -9,31 +9,41 @@ mod zone;
 pub use answer::{Verdict, answer, judge};
 pub use zone::{Found, Zones};
 
-use crate::{Context, HelperError, net};
+use crate::net::{self, Listener};
+use crate::{Context, HelperError};
 use forward::Forwarder;
 use replies::Replies;
 use seedling_types::{HelperConfig, ports};
 use std::future::Future;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::task::JoinSet;
 
 /// RFC 7766 asks for "a few seconds": resolvers open a connection again when they need one.
 const TCP_IDLE: Duration = Duration::from_secs(10);
 
 pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let address = context.config().address;
-    let udp = net::udp("DNS (UDP)", address, ports::DNS, None)?;
-    let tcp = net::tcp("DNS (TCP)", address, ports::DNS).await?;
+    let config = context.config();
+    let udp = config.addresses().map(|address| net::udp("DNS (UDP)", address, ports::DNS, None));
+    let udp = udp.collect::<Result<Vec<_>, _>>()?;
+    let tcp = net::tcp("DNS (TCP)", &config, ports::DNS).await?;
     let (context, forwarder) = (context.clone(), Forwarder::new());
     Ok(async move {
-        tokio::join!(
-            serve_udp(Arc::new(udp), context.clone(), forwarder.clone()),
-            serve_tcp(tcp, context, forwarder)
-        );
+        let mut loops = JoinSet::new();
+        loops.spawn(serve_tcp(tcp, context.clone(), forwarder.clone()));
+        for socket in udp {
+            loops.spawn(serve_udp(Arc::new(socket), context.clone(), forwarder.clone()));
+        }
+        // None of them ends unless it fails, and then all begin again.
+        if let Some(Err(error)) = loops.join_next().await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic)
+        }
     })
 }
 
@@ -45,7 +55,7 @@ async fn serve_udp(socket: Arc<UdpSocket>, context: Context, forwarder: Forwarde
         let packet = &buffer[..n];
         let (config, zones) = context.live.config_and_zones();
         context.stats.add_quickly("seedling_helper_dns_queries_total", "by=\"udp\"");
-        match replies.judge(&zones, packet, may_forward(&config, net::v4(client))) {
+        match replies.judge(&zones, packet, may_forward(&config, net::ip(client))) {
             Verdict::Reply(reply) => drop(socket.send_to(&reply, client).await),
             Verdict::Ignore => {}
             // It takes its time: others are answered meanwhile.
@@ -70,16 +80,16 @@ async fn serve_udp(socket: Arc<UdpSocket>, context: Context, forwarder: Forwarde
 }
 
 /// Nobody else's questions are carried outside: an open resolver serves attackers.
-fn may_forward(config: &HelperConfig, client: Ipv4Addr) -> bool {
+fn may_forward(config: &HelperConfig, client: IpAddr) -> bool {
     let inside = || {
-        config.network.contains(&client)
+        config.networks().any(|network| network.contains(&client))
             || client.is_loopback()
             || config.inventory.by_address(client).is_some()
     };
     !config.forwarders.is_empty() && inside()
 }
 
-async fn serve_tcp(listener: TcpListener, context: Context, forwarder: Forwarder) {
+async fn serve_tcp(listener: Listener, context: Context, forwarder: Forwarder) {
     loop {
         let (stream, client, slot) = net::accept(&listener, &context.limits.dns, &context.events).await;
         let (context, forwarder) = (context.clone(), forwarder.clone());
@@ -103,7 +113,7 @@ async fn converse(
         tokio::time::timeout(TCP_IDLE, stream.read_exact(&mut packet)).await??;
         let config = context.config();
         context.stats.add("seedling_helper_dns_queries_total", "by", "tcp");
-        let reply = match judge(&context.live.zones(), &packet, may_forward(&config, net::v4(client))) {
+        let reply = match judge(&context.live.zones(), &packet, may_forward(&config, net::ip(client))) {
             Verdict::Reply(reply) => reply,
             Verdict::Ignore => return Ok(()),
             Verdict::Forward => match forwarder.place() {

@@ -1,11 +1,12 @@
 //! The zones as data, and the lookup: name and type → records, no data, no such name, or not ours.
 
 use crate::HelperError;
-use hickory_proto::rr::rdata::{A, NS, PTR, SOA, SRV};
+use hickory_proto::rr::rdata::{A, AAAA, NS, PTR, SOA, SRV};
 use hickory_proto::rr::{Name, RData, RecordType};
+use ipnet::IpNet;
 use seedling_types::{HelperConfig, ports};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// How long a resolver may remember that a name is missing: a machine may be added at any time.
 const NEGATIVE_TTL: u32 = 5;
@@ -34,29 +35,34 @@ impl Zones {
         let domain = &config.cluster_domain;
         let origin = name(&domain.0)?;
         let helper = name(&domain.helper())?;
-        let here = RData::A(A(config.address));
 
         let mut forward = Zone::new(origin, &helper, serial);
         for ours in [domain.api(), domain.api_int(), domain.helper(), format!("*.{}", domain.apps())] {
-            forward.add(name(&ours)?, here.clone());
+            for here in config.addresses() {
+                forward.add(name(&ours)?, record(here));
+            }
         }
         if config.etcd_srv {
             let service = name(&format!("_etcd-server-ssl._tcp.{}", domain.0))?;
             for (index, master) in config.inventory.masters().iter().enumerate() {
                 let member = name(&domain.host(&format!("etcd-{index}")))?;
-                forward.add(member.clone(), RData::A(A(master.address)));
+                for address in master.addresses() {
+                    forward.add(member.clone(), record(address));
+                }
                 forward.add(service.clone(), RData::SRV(SRV::new(0, 10, ports::ETCD_PEER, member)));
             }
         }
         // Machines behind a relay are in other networks.
-        let mut reverse = vec![Zone::new(name(&reverse_origin(config))?, &helper, serial)];
-        let mut back = |address: Ipv4Addr, target: Name| -> Result<(), HelperError> {
+        let own =
+            config.networks().map(|network| Ok(Zone::new(name(&reverse_origin(network))?, &helper, serial)));
+        let mut reverse = own.collect::<Result<Vec<_>, HelperError>>()?;
+        let mut back = |address: IpAddr, target: Name| -> Result<(), HelperError> {
             let (owner, data) = (name(&reverse_name(address))?, RData::PTR(PTR(target)));
             let at = reverse.iter().position(|zone| zone.origin.zone_of(&owner));
             let at = match at {
                 Some(at) => at,
                 None => {
-                    reverse.push(Zone::new(name(&arpa(&address.octets()[..3]))?, &helper, serial));
+                    reverse.push(Zone::new(name(&reverse_origin(around(address)))?, &helper, serial));
                     reverse.len() - 1
                 }
             };
@@ -64,12 +70,16 @@ impl Zones {
             Ok(())
         };
         for ours in [domain.api(), domain.api_int()] {
-            back(config.address, name(&ours)?)?;
+            for here in config.addresses() {
+                back(here, name(&ours)?)?;
+            }
         }
         for host in &config.inventory.hosts {
             let host_name = name(&domain.host(&host.name))?;
-            forward.add(host_name.clone(), RData::A(A(host.address)));
-            back(host.address, host_name)?;
+            for address in host.addresses() {
+                forward.add(host_name.clone(), record(address));
+                back(address, host_name.clone())?;
+            }
         }
         Ok(Self(std::iter::once(forward).chain(reverse).collect()))
     }
@@ -126,17 +136,39 @@ fn name(text: &str) -> Result<Name, HelperError> {
     Name::from_ascii(format!("{}.", text.trim_end_matches('.'))).map_err(|_| HelperError::Domain(text.into()))
 }
 
-/// Reverse zones are cut at octets; a network between two cuts gets the larger zone.
-fn reverse_origin(config: &HelperConfig) -> String {
-    let octets = usize::from(config.network.prefix_len() / 8).clamp(1, 3);
-    arpa(&config.network.network().octets()[..octets])
+fn record(address: IpAddr) -> RData {
+    match address {
+        IpAddr::V4(address) => RData::A(A(address)),
+        IpAddr::V6(address) => RData::AAAA(AAAA(address)),
+    }
 }
 
-fn reverse_name(address: Ipv4Addr) -> String {
-    arpa(&address.octets())
+/// The network that is assumed where none is known.
+fn around(address: IpAddr) -> IpNet {
+    let prefix = if address.is_ipv4() { 24 } else { 64 };
+    IpNet::new(address, prefix).map_or(IpNet::from(address), |network| network.trunc())
 }
 
-fn arpa(octets: &[u8]) -> String {
-    let labels: Vec<_> = octets.iter().rev().map(u8::to_string).collect();
-    format!("{}.in-addr.arpa", labels.join("."))
+/// Reverse zones are cut at labels; a network between two cuts gets the larger zone.
+pub(crate) fn reverse_origin(network: IpNet) -> String {
+    let (bits, most) = if network.addr().is_ipv4() { (8, 3) } else { (4, 31) };
+    let labels = usize::from(network.prefix_len() / bits).clamp(1, most);
+    arpa(network.network(), labels)
+}
+
+pub(crate) fn reverse_name(address: IpAddr) -> String {
+    arpa(address, usize::MAX)
+}
+
+/// The first labels of an address, the other way round: octets of IPv4, half octets of IPv6.
+fn arpa(address: IpAddr, labels: usize) -> String {
+    let (all, zone): (Vec<String>, _) = match address {
+        IpAddr::V4(address) => (address.octets().iter().map(u8::to_string).collect(), "in-addr"),
+        IpAddr::V6(address) => {
+            let halves = address.octets().into_iter().flat_map(|octet| [octet >> 4, octet & 15]);
+            (halves.map(|half| format!("{half:x}")).collect(), "ip6")
+        }
+    };
+    let labels: Vec<_> = all.into_iter().take(labels).rev().collect();
+    format!("{}.{zone}.arpa", labels.join("."))
 }

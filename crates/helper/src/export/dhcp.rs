@@ -2,6 +2,7 @@
 
 use super::{Program, boots, head, lease_seconds, script_url};
 use crate::boot::efi_loader;
+use seedling_types::helper::HelperV4;
 use seedling_types::{HelperConfig, ports};
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ fn list<T: ToString>(values: &[T], between: &str) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
-pub(super) fn dnsmasq(config: &HelperConfig) -> String {
+pub(super) fn dnsmasq(config: &HelperConfig, here: &HelperV4) -> String {
     let domain = &config.cluster_domain;
     let mut lines = vec![
         "# Names".to_string(),
@@ -43,7 +44,7 @@ pub(super) fn dnsmasq(config: &HelperConfig) -> String {
     lines.push(format!("interface={}", config.interface));
     lines.push("bind-interfaces".into());
     lines.push("dhcp-authoritative".into());
-    let (network, mask) = (config.network.network(), config.network.netmask());
+    let (network, mask) = (here.network.network(), here.network.netmask());
     lines.push(format!("dhcp-range={network},static,{mask},{}s", lease_seconds(config)));
     match &config.pool {
         Some(pool) => {
@@ -51,7 +52,7 @@ pub(super) fn dnsmasq(config: &HelperConfig) -> String {
         }
         None => lines.push("dhcp-ignore=tag:!known".into()),
     }
-    lines.push(format!("dhcp-option=option:router,{}", config.gateway()));
+    lines.push(format!("dhcp-option=option:router,{}", here.gateway));
     lines.push(format!("dhcp-option=option:dns-server,{}", config.address));
     lines.push(format!("dhcp-option=option:domain-search,{domain}"));
     if !config.ntp_servers.is_empty() {
@@ -80,10 +81,10 @@ pub(super) fn dnsmasq(config: &HelperConfig) -> String {
     head("#", Program::Dnsmasq) + &lines.join("\n") + "\n"
 }
 
-pub(super) fn dhcpd(config: &HelperConfig) -> String {
+pub(super) fn dhcpd(config: &HelperConfig, here: &HelperV4) -> String {
     let mut text = head("#", Program::Dhcpd);
     let seconds = lease_seconds(config);
-    let (network, mask) = (config.network.network(), config.network.netmask());
+    let (network, mask) = (here.network.network(), here.network.netmask());
     let domain = &config.cluster_domain;
     let strangers = if config.pool.is_some() { "" } else { "deny unknown-clients;\n" };
     let _ = write!(
@@ -92,8 +93,8 @@ pub(super) fn dhcpd(config: &HelperConfig) -> String {
          option arch code 93 = unsigned integer 16;\n\n\
          subnet {network} netmask {mask} {{\n    option routers {};\n    option broadcast-address {};\n    \
          option domain-name-servers {};\n    option domain-name \"{domain}\";\n    option domain-search \"{domain}\";\n",
-        config.gateway(),
-        config.network.broadcast(),
+        here.gateway,
+        here.network.broadcast(),
         config.address,
     );
     if !config.ntp_servers.is_empty() {

@@ -1,12 +1,13 @@
 //! BIND: the cluster's zone, the reverse zones, and who is asked for the rest.
 
 use super::{Exported, Program, file, head};
+use seedling_types::helper::HelperV4;
 use seedling_types::{HelperConfig, ports};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-pub(super) fn bind(config: &HelperConfig) -> Vec<Exported> {
+pub(super) fn bind(config: &HelperConfig, here: &HelperV4) -> Vec<Exported> {
     let domain = &config.cluster_domain;
     let mut reverse: BTreeMap<String, String> = BTreeMap::new();
     let mut back = |address: Ipv4Addr, name: String| {
@@ -15,7 +16,7 @@ pub(super) fn bind(config: &HelperConfig) -> Vec<Exported> {
             writeln!(reverse.entry(format!("{c}.{b}.{a}.in-addr.arpa")).or_default(), "{d} IN PTR {name}.");
     };
     for name in [domain.api(), domain.api_int()] {
-        back(config.address, name);
+        back(here.address, name);
     }
     let mut forward = String::new();
     for name in ["api", "api-int", "helper", "*.apps"] {
@@ -23,7 +24,9 @@ pub(super) fn bind(config: &HelperConfig) -> Vec<Exported> {
     }
     for host in &config.inventory.hosts {
         let _ = writeln!(forward, "{} IN A {}", host.name, host.address);
-        back(host.address, domain.host(&host.name));
+        if let Some(address) = host.v4() {
+            back(address, domain.host(&host.name));
+        }
     }
     if config.etcd_srv {
         for (index, master) in config.inventory.masters().iter().enumerate() {

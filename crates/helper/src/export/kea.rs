@@ -2,13 +2,14 @@
 
 use super::{Program, boots, head, lease_seconds, script_url};
 use crate::boot::efi_loader;
+use seedling_types::helper::HelperV4;
 use seedling_types::{HelperConfig, ports};
 use serde_json::{Value, json};
 
-pub(super) fn kea(config: &HelperConfig) -> String {
+pub(super) fn kea(config: &HelperConfig, here: &HelperV4) -> String {
     let option = |name: &str, data: String| json!({"name": name, "data": data});
     let mut options = vec![
-        option("routers", config.gateway().to_string()),
+        option("routers", here.gateway.to_string()),
         option("domain-name-servers", config.address.to_string()),
         option("domain-name", config.cluster_domain.to_string()),
         option("domain-search", config.cluster_domain.to_string()),

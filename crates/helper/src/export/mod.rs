@@ -77,12 +77,13 @@ pub fn export(program: Program, config: &HelperConfig) -> Result<Vec<Exported>, 
     if needs_boot && config.boot.is_none() {
         return Err(HelperError::NoBoot);
     }
+    let Some(here) = config.v4().filter(|_| config.v6().is_none()) else { return Err(HelperError::OnlyIpv4) };
     Ok(match program {
         Program::Haproxy => vec![file("haproxy.cfg", proxy::haproxy(config))],
-        Program::Dnsmasq => vec![file("dnsmasq.conf", dhcp::dnsmasq(config))],
-        Program::Bind => dns::bind(config),
-        Program::Dhcpd => vec![file("dhcpd.conf", dhcp::dhcpd(config))],
-        Program::Kea => vec![file("kea-dhcp4.conf", kea::kea(config))],
+        Program::Dnsmasq => vec![file("dnsmasq.conf", dhcp::dnsmasq(config, &here))],
+        Program::Bind => dns::bind(config, &here),
+        Program::Dhcpd => vec![file("dhcpd.conf", dhcp::dhcpd(config, &here))],
+        Program::Kea => vec![file("kea-dhcp4.conf", kea::kea(config, &here))],
         Program::Nginx => http::nginx(config),
         Program::Pxelinux => menus::pxelinux(config),
         Program::Matchbox => menus::matchbox(config),

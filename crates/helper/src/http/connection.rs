@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// For a request's head, and between two requests.
@@ -40,7 +40,7 @@ impl Delivery {
     }
 }
 
-pub(crate) async fn serve(listener: TcpListener, router: Router, slots: Arc<Slots>, events: EventLog) {
+pub(crate) async fn serve(listener: net::Listener, router: Router, slots: Arc<Slots>, events: EventLog) {
     loop {
         let (stream, remote, slot) = net::accept(&listener, &slots, &events).await;
         let router = router.clone();

@@ -20,13 +20,13 @@ use connection::Delivery;
 use seedling_types::helper::HelperEventKind;
 use seedling_types::{Host, Inventory, Role, ports};
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path as FsPath};
 
 const IGNITION_JSON: HeaderValue = HeaderValue::from_static("application/vnd.coreos.ignition+json");
 
 pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let listener = net::tcp("HTTP", context.config().address, ports::HELPER_HTTP).await?;
+    let listener = net::tcp("HTTP", &context.config(), ports::HELPER_HTTP).await?;
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/metrics", get(|State(context): State<Context>| async move { context.stats.metrics() }))
@@ -53,14 +53,14 @@ async fn ignition(
     let refuse = |status, host: Option<&Host>, reason: String| {
         context.events.send(HelperEventKind::Refused {
             path: format!("/ign/{mac}"),
-            remote: net::v4(remote),
+            remote: net::ip(remote),
             host: host.map(|h| h.name.clone()),
             reason: reason.clone(),
         });
         (status, reason + "\n").into_response()
     };
     let config = context.config();
-    let host = match entitled(&config.inventory, &mac, net::v4(remote)) {
+    let host = match entitled(&config.inventory, &mac, net::ip(remote)) {
         Ok(host) => host,
         Err((status, why)) => return refuse(status, None, why.into()),
     };
@@ -91,10 +91,10 @@ async fn ignition(
 pub(crate) fn entitled<'a>(
     inventory: &'a Inventory,
     mac: &str,
-    remote: Ipv4Addr,
+    remote: IpAddr,
 ) -> Result<&'a Host, (StatusCode, &'static str)> {
     let host = inventory.by_mac(&mac.replace('-', ":")).ok_or((StatusCode::NOT_FOUND, "no such machine"))?;
-    if host.address != remote {
+    if !host.is_at(remote) {
         return Err((StatusCode::FORBIDDEN, "this is not your configuration"));
     }
     Ok(host)
@@ -113,7 +113,7 @@ async fn binary(
     let response = serve_file(&config.release_dir.join("bin").join(name), request).await;
     // What a config asks for: the machine has it.
     if response.status().is_success()
-        && let Some(host) = config.inventory.by_address(net::v4(remote))
+        && let Some(host) = config.inventory.by_address(net::ip(remote))
     {
         context.doors.software(host);
     }
@@ -132,7 +132,7 @@ async fn log(
     request: Request,
     next: Next,
 ) -> Response {
-    let remote = net::v4(remote);
+    let remote = net::ip(remote);
     let header = |headers: &axum::http::HeaderMap, name| {
         headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default().to_string()
     };

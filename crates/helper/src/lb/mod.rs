@@ -13,13 +13,13 @@ mod tls;
 pub use health::{Health, Seen, Step, Usable, candidates};
 
 use crate::limits::Slots;
-use crate::{Context, HelperError, net};
+use crate::net::{self, Listener};
+use crate::{Context, HelperError};
 use pool::Pool;
 use seedling_types::{Host, Inventory, Role, ports};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 /// Who is behind a port.
@@ -113,7 +113,7 @@ pub async fn start(
     let tls = tls::checks(&context.config())?;
     let wanted = service.backends == Backends::ControlPlane || context.config().ingress;
     let listener = match wanted {
-        true => Some(net::tcp(service.name, context.config().address, service.port).await?),
+        true => Some(net::tcp(service.name, &context.config(), service.port).await?),
         false => None,
     };
     let slots = match service.port {
@@ -132,7 +132,7 @@ pub async fn start(
 }
 
 async fn balance(
-    listener: TcpListener,
+    listener: Listener,
     service: Service,
     slots: Arc<Slots>,
     context: Context,
@@ -169,14 +169,14 @@ async fn balance(
     }
 }
 
-async fn serve(listener: TcpListener, pool: Arc<Pool>, slots: Arc<Slots>, context: Context) {
+async fn serve(listener: Listener, pool: Arc<Pool>, slots: Arc<Slots>, context: Context) {
     loop {
         let (client, remote, slot) = net::accept(&listener, &slots, &context.events).await;
         let pool = pool.clone();
         tokio::spawn(async move {
             let _slot = slot;
             let connected = pool.connect(remote).await;
-            pool.log_connection(net::v4(remote), connected.as_ref().map(|c| c.backend.as_str()));
+            pool.log_connection(net::ip(remote), connected.as_ref().map(|c| c.backend.as_str()));
             let Some(mut connected) = connected else { return };
             let _counted = pool.count(&connected.backend);
             tokio::select! {

@@ -8,7 +8,7 @@ use crate::Context;
 use crate::stats::Open;
 use seedling_types::helper::HelperEventKind;
 use seedling_types::{Host, Role, ports, proxy_protocol};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -141,10 +141,8 @@ impl Pool {
 
     async fn greet(&self, backend: &Backend, client: SocketAddr) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(backend.address).await?;
-        if let (true, SocketAddr::V4(client), SocketAddr::V4(to)) =
-            (self.service.names_client, client, backend.address)
-        {
-            stream.write_all(&proxy_protocol::header(client, to)).await?;
+        if self.service.names_client {
+            stream.write_all(&proxy_protocol::header(client, backend.address)).await?;
         }
         Ok(stream)
     }
@@ -188,7 +186,7 @@ impl Pool {
         self.context.stats.connection(self.service.port, backend)
     }
 
-    pub(super) fn log_connection(&self, remote: Ipv4Addr, backend: Option<&str>) {
+    pub(super) fn log_connection(&self, remote: IpAddr, backend: Option<&str>) {
         if backend.is_none() {
             tracing::warn!(port = self.service.port, %remote, "no healthy backend for a connection");
             self.context.stats.add(

@@ -29,7 +29,7 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const MAX_MANIFEST: u64 = 4 << 20;
 
 pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
-    let listener = net::tcp("the registry", context.config().address, ports::HELPER_REGISTRY).await?;
+    let listener = net::tcp("the registry", &context.config(), ports::HELPER_REGISTRY).await?;
     let router = Router::new()
         .fallback(get(answer))
         .layer(from_fn_with_state(context.clone(), log))
@@ -118,7 +118,7 @@ async fn log(
     request: Request,
     next: Next,
 ) -> Response {
-    let remote = net::v4(remote);
+    let remote = net::ip(remote);
     let (method, path) = (request.method().to_string(), request.uri().path().to_string());
     let response = next.run(request).await;
     context.events.send(HelperEventKind::Registry {

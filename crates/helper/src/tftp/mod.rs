@@ -12,7 +12,7 @@ use seedling_types::helper::HelperEventKind;
 use seedling_types::{HelperConfig, Host, ports};
 use std::fs::File;
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,11 +60,11 @@ async fn serve(socket: UdpSocket, context: Context) {
 /// The transfer goes on by itself; what is refused is said and logged.
 fn begin(context: &Context, request: Request, remote: SocketAddr) -> Result<(), (Code, &'static str)> {
     let config = context.config();
-    let host = config.inventory.by_address(net::v4(remote));
+    let host = config.inventory.by_address(net::ip(remote));
     let log = Log {
         context: context.clone(),
         file: request.file.clone(),
-        remote: net::v4(remote),
+        remote: net::ip(remote),
         host: host.cloned(),
     };
     let begun = (|| {
@@ -91,7 +91,7 @@ fn begin(context: &Context, request: Request, remote: SocketAddr) -> Result<(), 
     }
 }
 
-fn tell(context: &Context, remote: Ipv4Addr, full: Full) {
+fn tell(context: &Context, remote: IpAddr, full: Full) {
     if let Full { say: Some(connections), reason } = full {
         let service = context.limits.tftp.service.into();
         context.events.send(HelperEventKind::Limited { service, remote, connections, reason });
@@ -124,7 +124,7 @@ fn find(context: &Context, config: &HelperConfig, host: &Host, name: &str) -> Op
 struct Log {
     context: Context,
     file: String,
-    remote: Ipv4Addr,
+    remote: IpAddr,
     host: Option<Host>,
 }
 
@@ -142,14 +142,7 @@ impl Log {
     }
 }
 
-async fn transfer(
-    content: Content,
-    wishes: Options,
-    remote: SocketAddr,
-    here: Ipv4Addr,
-    log: Log,
-    slot: Slot,
-) {
+async fn transfer(content: Content, wishes: Options, remote: SocketAddr, here: IpAddr, log: Log, slot: Slot) {
     let _slot = slot;
     let size = match &content {
         Content::Text(text) => text.len() as u64,

@@ -5,7 +5,7 @@ use seedling_types::helper::{Forward, HelperEvent, HelperEventKind};
 use seedling_types::{ClusterDomain, HelperConfig, Host, Inventory, Role};
 use std::fs;
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) const CONFIG_VARIABLE: &str = "SEEDLING_TEST_HELPER_CONFIG";
-pub(crate) const HELPER: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
+pub(crate) const HELPER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 100, 1));
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -78,6 +78,7 @@ impl Lab {
             interface: "br0".into(),
             address: HELPER,
             network: "192.168.100.0/24".parse().unwrap(),
+            second_address: None,
             inventory: Inventory { hosts: hosts(), ..Inventory::default() },
             ignition_dir: at("ignition"),
             release_dir: at("release"),
@@ -192,7 +193,7 @@ impl Lab {
     }
 
     /// In a machine's namespace of another lab, at that machine's address.
-    pub(crate) fn serve_in(&mut self, namespace: &str, interface: &str, address: Ipv4Addr) {
+    pub(crate) fn serve_in(&mut self, namespace: &str, interface: &str, address: IpAddr) {
         self.config.interface = interface.into();
         self.config.address = address;
         self.elsewhere = Some(namespace.into());
@@ -302,7 +303,8 @@ fn hosts() -> Vec<Host> {
         name: name.into(),
         role,
         mac: format!("52:54:00:00:00:{last}"),
-        address: Ipv4Addr::new(192, 168, 100, last),
+        address: [192, 168, 100, last].into(),
+        second_address: None,
     };
     vec![
         host("bootstrap", Role::Bootstrap, 10),

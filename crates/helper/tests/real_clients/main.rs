@@ -18,7 +18,7 @@ use seedling_types::HelperConfig;
 use seedling_types::helper::HelperEventKind::{Dhcp, Door, Http, Refused, Registry};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// No test: the helper's process, started by the tests with its config.
@@ -154,7 +154,7 @@ fn curl_gets_its_own_ignition_file_and_software() {
         if path == "/ign/52:54:00:00:00:10" && user_agent == "Ignition/2.14.0" && host.as_deref() == Some("bootstrap")));
     lab.event(|e| {
         matches!(e, Http { path, status: 403, remote, .. }
-        if path == "/ign/52:54:00:00:00:10" && *remote == Ipv4Addr::new(192, 168, 100, 11))
+        if path == "/ign/52:54:00:00:00:10" && *remote == IpAddr::from([192, 168, 100, 11]))
     });
     lab.event(|e| matches!(e, Http { path, status: 404, .. } if path == "/"));
     lab.event(|e| matches!(e, Refused { host: Some(host), reason, .. } if host == "bootstrap" && reason.contains("given already")));

@@ -20,7 +20,7 @@ fn preflight_process() {
         let names = questions(&domain, Some(&inventory), "nobody-has-this");
         Facts {
             names: ask_all(names, &[(HELPER, ports::DNS).into()]).await,
-            dhcp: Some(offers("eth0", Some(HELPER)).await),
+            dhcp: Some(offers("eth0", seedling_types::inventory::v4(HELPER)).await),
             ..Facts::default()
         }
     };

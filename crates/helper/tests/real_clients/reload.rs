@@ -33,7 +33,7 @@ fn a_new_machine_is_served_and_open_connections_stay() {
     );
 
     let (mac, address) = ("52:54:00:00:00:99".to_string(), [192, 168, 100, 29].into());
-    let host = Host { name: "worker-9".into(), role: Role::Worker, mac, address };
+    let host = Host { name: "worker-9".into(), role: Role::Worker, mac, address, second_address: None };
     let more = HelperConfig { inventory: lab.config.inventory.with(host).unwrap(), ..lab.config.clone() };
     reload(&lab, &more);
     lab.event(|e| matches!(e, Reloaded { machines: 5 }));

@@ -87,6 +87,7 @@ fn a_stranger_gets_an_address_of_the_pool_that_survives_a_kill() {
         role: Role::Worker,
         mac: "52:54:00:00:00:98".into(),
         address: [192, 168, 100, 29].into(),
+        second_address: None,
     };
     reload(&lab, &HelperConfig { inventory: lab.config.inventory.with(host).unwrap(), ..lab.config.clone() });
     lab.event(|e| matches!(e, Reloaded { .. }));

@@ -8,7 +8,7 @@ use crate::{Lab, LabError, Result, all};
 use futures::future::join_all;
 use seedling_machines::network::Network;
 use seedling_types::{Inventory, Role};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// As the other end of a link, and as what is struck.
 pub const HELPER: &str = "helper";
@@ -24,14 +24,14 @@ pub const HEALED: &str = "table inet seedling_chaos\ndelete table inet seedling_
 pub struct Party {
     /// The helper has none.
     pub node: Option<String>,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }
 
 /// What one of them does not get any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub at: Party,
-    pub from: Vec<Ipv4Addr>,
+    pub from: Vec<IpAddr>,
     /// In hundredths; 100 is everything.
     pub share: u8,
 }
@@ -45,7 +45,7 @@ pub(super) fn peers(
     word: Option<&str>,
     on: &str,
     inventory: &Inventory,
-    helper: Ipv4Addr,
+    helper: IpAddr,
 ) -> Result<Vec<Party>, String> {
     let others = inventory.hosts.iter().filter(|host| host.name != on);
     let chosen = others.filter(|host| match word {
@@ -81,12 +81,14 @@ pub fn plan(fault: Fault, on: &Party, peers: &[Party]) -> Vec<Loss> {
 /// what passes there.
 pub fn rules(loss: &Loss) -> String {
     let from: Vec<_> = loss.from.iter().map(ToString::to_string).collect();
-    let to = if loss.at.node.is_none() { format!(" ip daddr {}", loss.at.address) } else { String::new() };
+    let family = if loss.at.address.is_ipv4() { "ip" } else { "ip6" };
+    let to =
+        if loss.at.node.is_none() { format!(" {family} daddr {}", loss.at.address) } else { String::new() };
     let some =
         if loss.share < 100 { format!(" numgen random mod 100 < {}", loss.share) } else { String::new() };
     format!(
         "{HEALED}table inet seedling_chaos {{\n chain lost {{\n  type filter hook prerouting priority raw; policy accept;\n  \
-         ip saddr {{ {} }}{to}{some} drop\n }}\n}}\n",
+         {family} saddr {{ {} }}{to}{some} drop\n }}\n}}\n",
         from.join(", ")
     )
 }
@@ -122,7 +124,7 @@ pub(super) async fn heal_links(lab: &Lab) -> Result<()> {
 mod tests {
     use super::*;
 
-    const BRIDGE: Ipv4Addr = crate::HELPER;
+    const BRIDGE: IpAddr = crate::HELPER;
 
     fn names(parties: &[Party]) -> Vec<&str> {
         parties.iter().map(|p| p.node.as_deref().unwrap_or(HELPER)).collect()
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn each_fault_loses_its_way() {
         let party =
-            |name: &str, last| Party { node: Some(name.into()), address: Ipv4Addr::new(10, 0, 0, last) };
+            |name: &str, last| Party { node: Some(name.into()), address: IpAddr::from([10, 0, 0, last]) };
         let (on, a, helper) = (party("m", 1), party("a", 2), Party { node: None, address: BRIDGE });
         let peers = [a.clone(), helper.clone()];
         let said = |fault| -> Vec<_> {
@@ -161,8 +163,8 @@ mod tests {
 
     #[test]
     fn rules_are_whole_files_that_replace_what_was_there() {
-        let node = Party { node: Some("m".into()), address: Ipv4Addr::new(10, 0, 0, 1) };
-        let from = vec![Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
+        let node = Party { node: Some("m".into()), address: IpAddr::from([10, 0, 0, 1]) };
+        let from = vec![IpAddr::from([10, 0, 0, 2]), IpAddr::from([10, 0, 0, 3])];
         let cut = rules(&Loss { at: node, from: from.clone(), share: 100 });
         assert!(cut.starts_with(HEALED), "{cut}");
         assert!(cut.contains("ip saddr { 10.0.0.2, 10.0.0.3 } drop"), "{cut}");

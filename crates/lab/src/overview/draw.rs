@@ -52,8 +52,10 @@ fn waiting(view: &Overview, now: i64) -> String {
 
 fn machines(view: &Overview, now: i64, lines: &mut Vec<String>) {
     let stages: String = STAGES.iter().map(|s| format!("{:>9}", s.to_uppercase())).collect();
+    let widest = view.status.nodes.iter().map(|node| node.address.to_string().len()).max();
+    let wide = widest.unwrap_or_default().max(15);
     lines.push(format!(
-        "{:<12} {:<9} {:<10} {:<15} {:<6}{stages}  NOW",
+        "{:<12} {:<9} {:<10} {:<wide$} {:<6}{stages}  NOW",
         "MACHINE", "ROLE", "KIND", "ADDRESS", "POWER"
     ));
     for (node, progress) in view.status.nodes.iter().zip(&view.progress) {
@@ -66,7 +68,7 @@ fn machines(view: &Overview, now: i64, lines: &mut Vec<String>) {
         let marks: String = progress.marks.iter().map(|m| format!("{:>9}", mark(*m, view, now))).collect();
         let (role, address) = (role.as_str(), address.to_string());
         lines.push(format!(
-            "{name:<12} {role:<9} {kind:<10} {address:<15} {power:<6}{marks}  {}",
+            "{name:<12} {role:<9} {kind:<10} {address:<wide$} {power:<6}{marks}  {}",
             at_work(node, progress, now)
         ));
     }

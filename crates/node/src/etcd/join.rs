@@ -11,16 +11,16 @@ use seedling_components::{Place, etcd, pod::to_yaml};
 use seedling_steps::{Condition, Journal, Probe, if_there, move_aside, wait_for};
 use seedling_types::{paths, ports};
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub struct JoinArgs {
     pub name: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Everyone who might know the member list.
-    pub peers: Vec<(String, Ipv4Addr)>,
+    pub peers: Vec<(String, IpAddr)>,
     /// Directory of the revision's files.
     pub resources: PathBuf,
     pub out: PathBuf,
@@ -38,9 +38,8 @@ const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 const TURN_SECONDS: i64 = 10;
 
 pub async fn join(args: &JoinArgs) -> Result<()> {
-    let config = |members: &[(String, Ipv4Addr)]| {
-        etcd::config(&args.name, args.address, members, false, Place::Master)
-    };
+    let config =
+        |members: &[(String, IpAddr)]| etcd::config(&args.name, args.address, members, false, Place::Master);
     let data = Data(PathBuf::from(paths::ETCD_DATA));
     let tls = peer_tls(&args.resources, &args.name)?;
     let journal = Journal::of(Path::new("/"), "etcd-join");
@@ -110,7 +109,7 @@ async fn be_replaced(args: &JoinArgs, data: &Data, id: u64, why: &str) -> Result
             return Probe::Met(());
         }
         for (_, address) in args.peers.iter().filter(|(_, address)| *address != args.address) {
-            let endpoint = format!("https://{address}:{}", ports::ETCD_CLIENT);
+            let endpoint = format!("https://{}", SocketAddr::new(*address, ports::ETCD_CLIENT));
             let Ok(mut etcd) = Etcd::connect(&[endpoint], &tls).await else { continue };
             if etcd.say_lost(id, &args.name).await.is_ok() {
                 return Probe::Unmet("the others were told".into());
@@ -211,7 +210,7 @@ fn ids(text: &str) -> BTreeSet<u64> {
 async fn ask_everybody(args: &JoinArgs, tls: &EtcdTls) -> Vec<Answer> {
     let others = args.peers.iter().filter(|(_, address)| *address != args.address);
     let asked = others.map(|(_, address)| {
-        let endpoint = [format!("https://{address}:{}", ports::ETCD_CLIENT)];
+        let endpoint = [format!("https://{}", SocketAddr::new(*address, ports::ETCD_CLIENT))];
         tokio::time::timeout(Duration::from_secs(2), async move {
             let mut etcd = Etcd::connect(&endpoint, tls).await.ok()?;
             let members = etcd.agreed_members().await.ok()?;
@@ -277,7 +276,7 @@ pub(super) fn peer_tls(resources: &Path, name: &str) -> Result<EtcdTls> {
 }
 
 /// The id of this member, and all members.
-async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec<(String, Ipv4Addr)>)> {
+async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec<(String, IpAddr)>)> {
     let peer_http = peer_client(tls)?;
     let mine = etcd::peer_url(args.address);
     let condition = Condition::new(
@@ -289,10 +288,10 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
     let found = wait_for(&condition, POLL, async || {
         let mut seen = "no member answers".to_string();
         for (_, address) in args.peers.iter().filter(|(_, a)| *a != args.address) {
-            let endpoint = format!("https://{address}:{}", ports::ETCD_CLIENT);
+            let endpoint = format!("https://{}", SocketAddr::new(*address, ports::ETCD_CLIENT));
             let Ok(mut etcd) = Etcd::connect(&[endpoint], tls).await else { continue };
             let Ok(members) = etcd.agreed_members().await else { continue };
-            let addresses: Vec<Ipv4Addr> =
+            let addresses: Vec<IpAddr> =
                 members.iter().flat_map(|m| &m.peer_urls).filter_map(|u| address_of(u)).collect();
             let Some(me) = members.iter().find(|m| m.peer_urls.contains(&mine)) else {
                 seen = format!("members {addresses:?}");
@@ -315,7 +314,7 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
         }
         Probe::Unmet(seen)
     });
-    let named = |address: Ipv4Addr| {
+    let named = |address: IpAddr| {
         let peer = args.peers.iter().find(|(_, a)| *a == address);
         (peer.map_or_else(|| address.to_string(), |(name, _)| name.clone()), address)
     };
@@ -329,16 +328,19 @@ fn has_run(member: &Member) -> bool {
 }
 
 /// None: it is ours. Otherwise whose it is; a member that answers its peers has used its turn.
-async fn turn(etcd: &mut Etcd, http: &reqwest::Client, me: Ipv4Addr) -> Result<Option<String>> {
+async fn turn(members: &mut Etcd, http: &reqwest::Client, me: IpAddr) -> Result<Option<String>> {
     let me = me.to_string();
-    let holder = match etcd.claim(TURN, &me, None, TURN_SECONDS).await? {
+    let holder = match members.claim(TURN, &me, None, TURN_SECONDS).await? {
         Claim::Mine => return Ok(None),
         Claim::Held(None) => return Ok(Some("somebody".into())),
         Claim::Held(Some(holder)) => holder,
     };
-    let url = format!("https://{holder}:{}/version", ports::ETCD_PEER);
-    let serves = holder == me || http.get(url).send().await.is_ok_and(|r| r.status().is_success());
-    if serves && etcd.claim(TURN, &me, Some(&holder), TURN_SECONDS).await? == Claim::Mine {
+    let url = holder.parse().map(|address| format!("{}/version", etcd::peer_url(address)));
+    let serves = match url {
+        Ok(url) => holder == me || http.get(url).send().await.is_ok_and(|r| r.status().is_success()),
+        Err(_) => false,
+    };
+    if serves && members.claim(TURN, &me, Some(&holder), TURN_SECONDS).await? == Claim::Mine {
         return Ok(None);
     }
     Ok(Some(holder))
@@ -388,8 +390,8 @@ fn tls(ca: &Path, pair: &Path) -> Result<EtcdTls> {
     Ok(EtcdTls { ca: read(ca)?, cert: read(&with("crt"))?, key: read(&with("key"))? })
 }
 
-fn address_of(url: &str) -> Option<Ipv4Addr> {
-    url.strip_prefix("https://")?.rsplit_once(':')?.0.parse().ok()
+fn address_of(url: &str) -> Option<IpAddr> {
+    url.strip_prefix("https://")?.parse::<SocketAddr>().ok().map(|at| at.ip())
 }
 
 #[cfg(test)]

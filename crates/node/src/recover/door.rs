@@ -19,7 +19,7 @@ use seedling_pki::{CertKey, proven_node};
 use seedling_steps::{Condition, Probe, wait_for};
 use seedling_types::{Inventory, ports};
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use time::OffsetDateTime;
 use tokio::sync::watch;
@@ -44,6 +44,7 @@ pub(super) async fn open(
     let tls = RustlsConfig::from_pem(serving.cert.into_bytes(), serving.key.into_bytes()).await;
     let tls = tls.map_err(cannot("serve with", "the certificate of api-int"))?;
     let know_caller = KnowCaller::silent(watch::channel(inventory.clone()).1);
+    let any = inventory.any_address();
     let door = Door { inventory, signer };
     let app = Router::new()
         .route("/healthz", get(async || StatusCode::OK))
@@ -52,13 +53,13 @@ pub(super) async fn open(
         .with_state(Arc::new(door));
     let port = ports::MCS.to_string();
     let server =
-        axum_server::from_tcp_rustls(listen().await?, tls).map_err(cannot("listen on port", &port))?;
+        axum_server::from_tcp_rustls(listen(any).await?, tls).map_err(cannot("listen on port", &port))?;
     let served = server.map(|tls| tls.acceptor(know_caller)).serve(app.into_make_service());
     Ok(async move { served.await.map_err(cannot("serve on port", port)) })
 }
 
-async fn listen() -> Result<TcpListener> {
-    let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), ports::MCS);
+async fn listen(any: IpAddr) -> Result<TcpListener> {
+    let address = SocketAddr::new(any, ports::MCS);
     let free = Condition::within(
         format!("port {} to be free", ports::MCS),
         MAKE_ROOM_WITHIN,

@@ -13,7 +13,7 @@ use seedling_pki::trust::{Cluster, ETCD_MEMBERS, ETCD_SIGNER};
 use seedling_types::{ClusterDomain, Host, Role};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,8 +40,8 @@ impl Drop for Masters {
 /// One a test.
 static NETWORKS: AtomicU32 = AtomicU32::new(0);
 
-pub(crate) fn address(network: u32, n: usize) -> Ipv4Addr {
-    Ipv4Addr::new(127, (network / 250 % 250) as u8 + 1, (network % 250) as u8 + 1, 11 + n as u8)
+pub(crate) fn address(network: u32, n: usize) -> IpAddr {
+    IpAddr::from([127, (network / 250 % 250) as u8 + 1, (network % 250) as u8 + 1, 11 + n as u8])
 }
 
 impl Masters {
@@ -63,12 +63,13 @@ impl Masters {
             role: Role::Master,
             mac: String::new(),
             address: address(network, n),
+            second_address: None,
         };
         let (hosts, domain) =
             (NAMES.iter().enumerate().map(host).collect::<Vec<_>>(), ClusterDomain("ocp4".into()));
         let cluster = Cluster {
             domain: &domain,
-            service_address: [172, 30, 0, 1].into(),
+            service_addresses: vec![[172, 30, 0, 1].into()],
             api_vips: &[],
             hosts: &hosts,
         };
@@ -79,7 +80,7 @@ impl Masters {
         Self { network, tls, flags, dir, running: vec![] }
     }
 
-    pub(crate) fn address(&self, n: usize) -> Ipv4Addr {
+    pub(crate) fn address(&self, n: usize) -> IpAddr {
         address(self.network, n)
     }
     pub(crate) fn peer_url(&self, n: usize) -> String {

@@ -13,7 +13,7 @@ use seedling_types::helper::{HelperEvent, HelperEventKind};
 use seedling_types::{Inventory, ports};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 pub struct Input<'a> {
     /// When the machines were switched on, in milliseconds since 1970.
@@ -125,7 +125,7 @@ fn steps(started: i64, state: &State) -> Vec<Bar> {
 }
 
 /// What the helper saw of a machine: address, pointer, configuration, software, and its API server's first `readyz`.
-fn boot(input: &Input, name: &str, address: Ipv4Addr, mac: &str) -> Vec<Bar> {
+fn boot(input: &Input, name: &str, address: IpAddr, mac: &str) -> Vec<Bar> {
     let mut marks: [Option<(f64, f64)>; 5] = [None; 5];
     for event in input.events {
         let mark = match &event.what {

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::error::variable;
 use crate::runtime::{Context, Inputs, Next, Pace, Status};
 use decide::decide;
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 use kube::Client;
 use reports::{Views, follow_reports};
 use seedling_api::config::NetworkSpec;
@@ -21,6 +21,7 @@ use seedling_api::{DaemonSet, Infrastructure, Meta, Network};
 use seedling_cluster::follow::{Followed, Selection, follow};
 use seedling_cluster::operator_status::related_namespace;
 use seedling_cluster::{Cache, ClusterError, apply, apply_status, manifest};
+use seedling_components::cluster_config::one_a_family;
 use seedling_types::node_report::{NodeReport, Probed};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,8 +35,9 @@ const RECONCILE: Duration = Duration::from_secs(180);
 /// What the templates read from the cluster's config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClusterNetwork {
-    pub cluster_network: Ipv4Net,
-    pub service_network: Ipv4Net,
+    /// The first of each family.
+    pub cluster_networks: Vec<IpNet>,
+    pub service_networks: Vec<IpNet>,
     pub api_host: String,
     pub api_port: u16,
     /// Network's, as it was written.
@@ -47,9 +49,15 @@ impl ClusterNetwork {
         let url = infrastructure.status.as_ref()?.api_server_internal_uri.strip_prefix("https://")?;
         let (host, port) = url.rsplit_once(':')?;
         let spec = network.spec.as_ref()?;
+        let networks = |texts: Vec<&str>| -> Option<Vec<IpNet>> {
+            let networks = texts.iter().map(|text| text.parse().ok()).collect::<Option<Vec<IpNet>>>()?;
+            Some(one_a_family(networks, |network| *network)).filter(|networks| !networks.is_empty())
+        };
         Some(Self {
-            cluster_network: spec.cluster_network.first()?.cidr.parse().ok()?,
-            service_network: spec.service_network.first()?.parse().ok()?,
+            cluster_networks: networks(
+                spec.cluster_network.iter().map(|entry| entry.cidr.as_str()).collect(),
+            )?,
+            service_networks: networks(spec.service_network.iter().map(String::as_str).collect())?,
             api_host: host.into(),
             api_port: port.parse().ok()?,
             spec: spec.clone(),
@@ -173,6 +181,7 @@ async fn write_status(client: &Client, manager: &str, object: &Network) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use seedling_components::cluster_config::joined;
     use serde_json::json;
 
     #[test]
@@ -184,8 +193,8 @@ mod tests {
         let infrastructure = json!({"metadata": {}, "status": {"apiServerInternalURI": "https://api-int.ocp4.example.com:6443"}});
         let infrastructure = serde_json::from_value(infrastructure).unwrap_or_default();
         let found = ClusterNetwork::of(&network, &infrastructure);
-        let found = found
-            .map(|n| (n.cluster_network.to_string(), n.service_network.to_string(), n.api_host, n.api_port));
+        let found =
+            found.map(|n| (joined(&n.cluster_networks), joined(&n.service_networks), n.api_host, n.api_port));
         let expected =
             ("10.128.0.0/14".into(), "172.30.0.0/16".into(), "api-int.ocp4.example.com".into(), 6443);
         assert_eq!(found, Some(expected));

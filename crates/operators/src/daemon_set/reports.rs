@@ -85,7 +85,8 @@ async fn poll(name: String, address: String, views: watch::Sender<Views>) {
         }
         tokio::time::sleep(RETRY).await;
     };
-    let url = |path: &str| format!("http://{address}:{}{path}", ports::NETWORK_CHECK);
+    let host = if address.contains(':') { format!("[{address}]") } else { address };
+    let url = |path: &str| format!("http://{host}:{}{path}", ports::NETWORK_CHECK);
     let mut path = "/report".to_string();
     loop {
         let answer =

@@ -9,6 +9,7 @@ use seedling_components::network::{
     self, FLANNEL, KUBE_PROXY, NetworkParams, dns_service, kubernetes_service,
 };
 use seedling_types::names::{NS_DNS, NS_NETWORK};
+use std::net::SocketAddr;
 
 pub static NETWORK: Row = Row {
     name: "network",
@@ -16,8 +17,8 @@ pub static NETWORK: Row = Row {
     daemon_sets: &[FLANNEL, KUBE_PROXY],
     template: |n, given| {
         Ok(network::objects(&NetworkParams {
-            cluster_network: n.cluster_network,
-            service_network: n.service_network,
+            cluster_networks: &n.cluster_networks,
+            service_networks: &n.service_networks,
             api_host: &n.api_host,
             api_port: n.api_port,
             flannel_image: &given("FLANNEL_IMAGE")?,
@@ -25,7 +26,10 @@ pub static NETWORK: Row = Row {
             seedling_image: &given("SEEDLING_IMAGE")?,
         }))
     },
-    subject: |n| format!("The Service address {}:443", kubernetes_service(n.service_network)),
+    subject: |n| {
+        let address = kubernetes_service(&n.service_networks).map(|ip| SocketAddr::new(ip, 443).to_string());
+        format!("The Service address {}", address.unwrap_or_default())
+    },
     probed: |report| &report.service,
     status: |n, views| Some(network_status(&n.spec, views)),
 };
@@ -36,13 +40,13 @@ pub static DNS: Row = Row {
     daemon_sets: &[dns::NAME],
     template: |n, given| {
         Ok(dns::objects(&DnsParams {
-            service_network: n.service_network,
+            service_networks: &n.service_networks,
             api_host: &n.api_host,
             api_port: n.api_port,
             coredns_image: &given("COREDNS_IMAGE")?,
         }))
     },
-    subject: |n| format!("Cluster DNS at {}", dns_service(n.service_network)),
+    subject: |n| format!("Cluster DNS at {}", dns_service(&n.service_networks).join(" and ")),
     probed: |report| &report.dns,
     status: |_, _| None,
 };

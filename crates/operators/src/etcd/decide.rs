@@ -7,7 +7,7 @@ use crate::patience::enough;
 use seedling_cluster::etcd::{Member, Space};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Master {
     pub name: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     pub step: Arrival,
     /// How long it has made no progress; zero while its member answers.
     pub stalled: Duration,

@@ -20,6 +20,7 @@ use seedling_pki::trust::{ETCD_CA, ETCD_CLIENT};
 use seedling_types::names::NS_ETCD;
 use seedling_types::{Role, ports};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -131,7 +132,7 @@ impl Members<'_> {
         let hosts = self.env.inventory.hosts.iter().filter(|h| h.role != Role::Worker);
         let mut error = hindered("the inventory names no member");
         for host in hosts {
-            let endpoint = format!("https://{}:{}", host.address, ports::ETCD_CLIENT);
+            let endpoint = format!("https://{}", SocketAddr::new(host.address, ports::ETCD_CLIENT));
             match self.ask(&endpoint).await {
                 Ok(list) => return self.judge(list).await,
                 Err(e) => error = e,

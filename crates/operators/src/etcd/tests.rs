@@ -4,15 +4,15 @@ use super::decide::*;
 use proptest::prelude::*;
 use seedling_cluster::etcd::{Member, Space};
 use seedling_components::etcd::{BOOTSTRAP_MEMBER, peer_url};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 const LONG: Duration = Duration::from_secs(301);
 const SHORT: Duration = Duration::from_secs(1);
 
-pub(super) fn ip(n: u8) -> Ipv4Addr {
-    Ipv4Addr::new(192, 168, 100, n)
+pub(super) fn ip(n: u8) -> IpAddr {
+    IpAddr::from([192, 168, 100, n])
 }
 pub(super) fn member(id: u64, name: &str, n: u8, learner: bool) -> Member {
     Member { id, name: name.into(), peer_urls: vec![peer_url(ip(n))], client_urls: vec![], learner }

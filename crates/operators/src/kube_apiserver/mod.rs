@@ -17,7 +17,7 @@ use seedling_pki::trust::{
 use seedling_types::names::{NS_CONFIG_MANAGED, NS_ETCD, NS_KAS, NS_KAS_OPERATOR};
 use seedling_types::ports;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use time::OffsetDateTime;
 
 pub const NAMES: Names = Names {
@@ -94,7 +94,7 @@ async fn bundles(env: &Env, policy: &Policy) -> Result<BTreeMap<String, Data>> {
 
 /// An API server without its etcd member lets its callers wait, the kubelet that is to start the member again among them. So
 /// before members are stopped, API servers know all of them. The first revision knows its own only: the others may be learners.
-async fn members(env: &Env, policy: &Policy) -> Result<Vec<Ipv4Addr>> {
+async fn members(env: &Env, policy: &Policy) -> Result<Vec<IpAddr>> {
     let etcd = env.cache.get::<Etcd>(None, "cluster").await?;
     let Some(etcd) = etcd else { return Ok(vec![]) };
     let rolls = etcd.status().latest() > 1;
@@ -116,7 +116,8 @@ async fn calm(env: &Env) -> Result<bool> {
 async fn health(env: &Env, masters: &[String]) -> Health {
     let hosts: Vec<_> = masters.iter().filter_map(|name| env.inventory.by_name(name)).collect();
     let asked = hosts.iter().map(|host| {
-        let request = env.http.get(format!("https://{}:{}/readyz", host.address, ports::API)).send();
+        let request =
+            env.http.get(format!("https://{}/readyz", SocketAddr::new(host.address, ports::API))).send();
         async move { request.await.is_ok_and(|response| response.status().is_success()) }
     });
     let ready = futures::future::join_all(asked).await.into_iter().filter(|ready| *ready).count();

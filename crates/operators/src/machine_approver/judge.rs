@@ -108,7 +108,7 @@ fn serving(csr: &CertificateSigningRequest, known: &Known) -> Result<(), String>
     if let Some(foreign) = asked.dns.iter().find(|name| !names.contains(name)) {
         return Err(format!("{foreign:?} is not a name of {}", host.name));
     }
-    match asked.ips.iter().find(|ip| **ip != IpAddr::V4(host.address)) {
+    match asked.ips.iter().find(|ip| !host.is_at(**ip)) {
         Some(foreign) => Err(format!("{foreign} is not the address of {}", host.name)),
         None => Ok(()),
     }

@@ -74,7 +74,7 @@ async fn ask(master: &Host, api_server: &str, ca: &reqwest::Certificate) -> Resu
     // If one is installed already, it is the same one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let name = api_server.trim_start_matches("https://").split(':').next().unwrap_or_default();
-    let address = SocketAddr::new(master.address.into(), ports::MCS);
+    let address = SocketAddr::new(master.address, ports::MCS);
     let client = reqwest::Client::builder()
         .tls_certs_only([ca.clone()])
         .no_proxy()

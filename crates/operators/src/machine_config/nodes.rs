@@ -130,7 +130,13 @@ mod tests {
     use super::*;
 
     fn host(role: Role) -> Host {
-        Host { name: "n".into(), role, mac: String::new(), address: [10, 0, 0, 1].into() }
+        Host {
+            name: "n".into(),
+            role,
+            mac: String::new(),
+            address: [10, 0, 0, 1].into(),
+            second_address: None,
+        }
     }
 
     fn tainted() -> Node {

@@ -71,7 +71,7 @@ pub async fn leaves(env: &Env, policy: &Policy, row: &Leaf, signer: &CertKey) ->
     };
     let cluster = Cluster {
         domain: &env.config.domain,
-        service_address: env.config.service_address(1).into(),
+        service_addresses: env.config.service_addresses(1),
         api_vips: &[],
         hosts: &env.inventory.hosts,
     };

@@ -15,8 +15,12 @@ const OFF: [Duration; 3] = [Duration::HOUR, Duration::ZERO, Duration::hours(-1)]
 fn what_it_signs_is_valid_at_once_for_everybody() {
     let policy = Policy::default();
     let domain = ClusterDomain::new("ocp4", "alchemy.com");
-    let cluster =
-        Cluster { domain: &domain, service_address: [172, 30, 0, 1].into(), api_vips: &[], hosts: &[] };
+    let cluster = Cluster {
+        domain: &domain,
+        service_addresses: vec![[172, 30, 0, 1].into()],
+        api_vips: &[],
+        hosts: &[],
+    };
     for off in OFF {
         let theirs = TRUE + off;
         let signer = CSR_SIGNER.make_next(policy.signer, theirs).unwrap();

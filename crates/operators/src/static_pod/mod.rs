@@ -30,7 +30,7 @@ use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use stuck::Stuck;
 use view::{View, Watched, crashes, node_view};
@@ -323,7 +323,7 @@ fn behind(
 }
 
 /// Of the masters that have had a revision of an operand ready.
-pub(crate) fn addresses(env: &Env, settings: &impl StaticPodOperator) -> Vec<Ipv4Addr> {
+pub(crate) fn addresses(env: &Env, settings: &impl StaticPodOperator) -> Vec<IpAddr> {
     let nodes = settings.status().node_statuses.into_iter();
     let ready = nodes.filter(|n| n.current() > 0);
     let hosts = ready.filter_map(|n| env.inventory.by_name(&n.node_name));

@@ -18,7 +18,6 @@ use seedling_types::names::{NS_APPROVER, NS_MCO as NS};
 use seedling_types::release::Binary;
 use seedling_types::{ClusterDomain, Inventory, ReleaseInfo, csr};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 use tokio::task::{LocalSet, spawn_local};
@@ -81,8 +80,8 @@ async fn prepare(client: &Client, tls: &Path) -> Vec<String> {
     };
     apply_those(&|name| name.ends_with(".crd.yaml")).await;
     let (domain, release) = (ClusterDomain("ocp4.example.com".into()), release());
-    let cluster_dns = Ipv4Addr::new(172, 30, 0, 10).into();
-    let node = NodeParams { domain: &domain, release: &release, cluster_dns, pod_networks: vec![] };
+    let service_networks = vec!["172.30.0.0/16".parse().unwrap()];
+    let node = NodeParams { domain: &domain, release: &release, service_networks, pod_networks: vec![] };
     let inputs =
         Inputs { node, outside: Default::default(), root_ca: "ROOT", kube_ca: "KUBE", extra: vec![] };
     for contents in cluster_manifests(&inputs).unwrap().into_values() {
@@ -181,8 +180,16 @@ async fn joining() {
     let tls_dir = tls.path().to_path_buf();
     let inventory = tokio::sync::watch::Sender::new(Inventory::default());
     tokio::spawn(async move {
-        serve(source, &tls_dir, inventory.subscribe(), None, Listen::default(), Handle::new(), Handle::new())
-            .await
+        serve(
+            source,
+            &tls_dir,
+            inventory.subscribe(),
+            None,
+            Listen::to(&Inventory::default()),
+            Handle::new(),
+            Handle::new(),
+        )
+        .await
     });
 
     // The approver: the machine of the inventory, not the stranger.

@@ -12,8 +12,8 @@ use time::{Duration, OffsetDateTime};
 /// What of the cluster goes into certificates.
 pub struct Cluster<'a> {
     pub domain: &'a ClusterDomain,
-    /// Address of the Service `kubernetes`: the first host of the first service network.
-    pub service_address: IpAddr,
+    /// Addresses of the Service `kubernetes`: the first host of service networks.
+    pub service_addresses: Vec<IpAddr>,
     /// Addresses under which api-int is reached where there is no DNS name for it yet.
     pub api_vips: &'a [IpAddr],
     /// The machines of the inventory.
@@ -87,7 +87,7 @@ impl Leaf {
     ) -> Result<BTreeMap<String, String>> {
         let mut files = BTreeMap::new();
         for (stem, member) in self.pairs(cluster) {
-            let cn = member.map_or(self.cn.to_string(), |address| address.to_string());
+            let cn = member.map_or(self.cn.to_string(), |host| host.address.to_string());
             let spec = self.spec(&cn, self.names.of(cluster, member), validity);
             let pair = issue(ca, &spec, KeyAlgorithm::default(), now)?;
             files.extend([(format!("{stem}.crt"), pair.cert), (format!("{stem}.key"), pair.key)]);
@@ -99,15 +99,15 @@ impl Leaf {
         if self.names == Names::EtcdMember { "Opaque" } else { "kubernetes.io/tls" }
     }
 
-    /// Stem of the files, and the address of the etcd member that they are for.
-    fn pairs(&self, cluster: &Cluster) -> Vec<(String, Option<Ipv4Addr>)> {
+    /// Stem of the files, and the etcd member that they are for.
+    fn pairs<'a>(&self, cluster: &Cluster<'a>) -> Vec<(String, Option<&'a Host>)> {
         if self.names != Names::EtcdMember {
             return vec![("tls".into(), None)];
         }
         let members = cluster.hosts.iter().filter(|host| host.role != Role::Worker);
         let both = members.flat_map(|host| {
             let name = if host.role == Role::Bootstrap { "bootstrap" } else { &host.name };
-            ["peer", "serving"].map(|kind| (format!("etcd-{kind}-{name}"), Some(host.address)))
+            ["peer", "serving"].map(|kind| (format!("etcd-{kind}-{name}"), Some(host)))
         });
         both.collect()
     }
@@ -127,7 +127,7 @@ impl Leaf {
 }
 
 impl Names {
-    fn of(self, cluster: &Cluster, member: Option<Ipv4Addr>) -> Sans {
+    fn of(self, cluster: &Cluster, member: Option<&Host>) -> Sans {
         let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         match self {
             Names::None => (vec![], vec![]),
@@ -136,7 +136,7 @@ impl Names {
                 let ends = ["", ".default", ".default.svc", ".default.svc.cluster.local"];
                 let all = ["kubernetes", "openshift"].iter();
                 let dns = all.flat_map(|name| ends.map(|end| format!("{name}{end}")));
-                (dns.collect(), vec![cluster.service_address])
+                (dns.collect(), cluster.service_addresses.clone())
             }
             Names::Api => (vec![cluster.domain.api()], vec![]),
             Names::ApiInt => (vec![cluster.domain.api_int()], vec![]),
@@ -152,7 +152,7 @@ impl Names {
                     "etcd.openshift-etcd.svc",
                     "etcd.openshift-etcd.svc.cluster.local",
                 ];
-                let ips = loopback.into_iter().chain(member.map(IpAddr::from));
+                let ips = loopback.into_iter().chain(member.into_iter().flat_map(Host::addresses));
                 (dns.map(String::from).into(), ips.collect())
             }
         }

@@ -15,7 +15,7 @@ use seedling_types::paths::{CONTAINERD_SOCKET, NODE_BIN};
 use seedling_types::{ClusterDomain, Host, Inventory, Role, ports};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 pub(super) const INIT_CONFIG: &str = "/root/init.yaml";
@@ -85,8 +85,12 @@ pub(super) fn write(
 }
 
 fn common(domain: &ClusterDomain, field: &Field, tuned: Option<&Tuned>) -> Result<Config> {
-    let params =
-        NodeParams { domain, release: &field.release, cluster_dns: DNS.into(), pod_networks: vec![] };
+    let params = NodeParams {
+        domain,
+        release: &field.release,
+        service_networks: vec![SERVICE_NETWORK.parse()?],
+        pod_networks: vec![],
+    };
     let fetched = |name: &str, sha512: &str| {
         let url = format!("http://{}:{}/bin/{name}", domain.helper(), ports::HELPER_HTTP);
         File::fetched(format!("{NODE_BIN}/{name}"), 0o755, url, sha512)
@@ -220,7 +224,7 @@ fn registration(name: &str) -> Value {
     json!({"name": name, "criSocket": CONTAINERD_SOCKET, "imagePullPolicy": "IfNotPresent"})
 }
 
-fn endpoint(address: Ipv4Addr) -> Value {
+fn endpoint(address: IpAddr) -> Value {
     json!({"advertiseAddress": address, "bindPort": ports::API})
 }
 

@@ -7,11 +7,12 @@ use crate::bench::Field;
 use anyhow::{Context, Result};
 use seedling_components::pod::RESOURCES;
 use seedling_components::{
-    ClusterConfig, Place, etcd, kube_apiserver, kube_controller_manager, kube_scheduler, network, node,
+    ClusterConfig, Place, cluster_config::PodNetwork, etcd, kube_apiserver, kube_controller_manager,
+    kube_scheduler, network, node,
 };
 use seedling_types::{ClusterDomain, Role};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use time::Duration;
 
 /// Flags that say who and where, not how. The issuer is kubeadm's own, and so is the name in its aggregator's certificate.
@@ -70,13 +71,12 @@ impl Tuned {
     pub(super) fn new(domain: &ClusterDomain, field: &Field) -> Result<Self> {
         let config = ClusterConfig {
             domain: domain.clone(),
-            cluster_network: POD_NETWORK.parse()?,
-            host_prefix: 24,
-            service_network: SERVICE_NETWORK.parse()?,
+            pod_networks: vec![PodNetwork { cidr: POD_NETWORK.parse()?, host_prefix: 24 }],
+            service_networks: vec![SERVICE_NETWORK.parse()?],
             control_plane_replicas: 3,
             compute_replicas: 0,
         };
-        let (release, address) = (&field.release, Ipv4Addr::LOCALHOST);
+        let (release, address) = (&field.release, IpAddr::from(Ipv4Addr::LOCALHOST));
         let pods = [
             ("kube-apiserver", kube_apiserver::pod(&config, release, Place::Master, "", &[])?),
             (
@@ -92,7 +92,7 @@ impl Tuned {
         };
         let mut local = part(3);
         local["extraArgs"] = etcd_args(etcd::config("", address, &[], false, Place::Master));
-        let kubelet = serde_json::from_str(&node::kubelet_config(address.into(), Role::Master))?;
+        let kubelet = serde_json::from_str(&node::kubelet_config(&config.service_networks, Role::Master))?;
         Ok(Self {
             cluster: json!({
                 "encryptionAlgorithm": "ECDSA-P256",
@@ -146,8 +146,8 @@ fn patch(name: &str, pod: &Value) -> Value {
 
 fn kube_proxy(config: &ClusterConfig, domain: &ClusterDomain) -> Result<Value> {
     let params = network::NetworkParams {
-        cluster_network: config.cluster_network,
-        service_network: config.service_network,
+        cluster_networks: &config.pod_cidrs(),
+        service_networks: &config.service_networks,
         api_host: &domain.api(),
         api_port: seedling_types::ports::API,
         flannel_image: "",
@@ -179,7 +179,7 @@ mod tests {
         });
         assert_eq!(extra_args(&container), json!([{"name": "profiling", "value": "false"}]));
         assert_eq!(extra_envs(&container), json!([{"name": "GOGC", "value": "200"}]));
-        let config = etcd::config("m", Ipv4Addr::LOCALHOST, &[], false, Place::Master);
+        let config = etcd::config("m", Ipv4Addr::LOCALHOST.into(), &[], false, Place::Master);
         let args = etcd_args(config).to_string();
         assert!(args.contains(r#"{"name":"heartbeat-interval""#), "{args}");
         assert!(!args.contains("url") && !args.contains("max-learners"), "{args}");

@@ -9,7 +9,7 @@ use seedling_cluster::etcd::{Etcd, EtcdTls, Member};
 use seedling_machines::network::{Network, namespace_path};
 use seedling_types::ports;
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -45,13 +45,13 @@ impl Drop for Asked {
 }
 
 struct Questions {
-    masters: Vec<Ipv4Addr>,
+    masters: Vec<IpAddr>,
     service: Ipv4Addr,
     dns: Ipv4Addr,
     etcd_tls: Box<dyn Fn() -> Option<EtcdTls> + Send>,
 }
 
-pub(super) fn ask(cluster: &Cluster, node: String, masters: Vec<Ipv4Addr>) -> Result<Asked> {
+pub(super) fn ask(cluster: &Cluster, node: String, masters: Vec<IpAddr>) -> Result<Asked> {
     let path = namespace_path(&Network::of_lab(cluster.lab.name()).node_namespace(&node));
     let namespace = File::open(&path).with_context(|| path.display().to_string())?;
     let (machine, etcd_tls) = (cluster.lab.machine(&node)?, cluster.etcd_tls);
@@ -151,10 +151,10 @@ enum Voters {
 }
 
 impl Voters {
-    fn of(members: &[Member], masters: &[Ipv4Addr]) -> Self {
+    fn of(members: &[Member], masters: &[IpAddr]) -> Self {
         // One without a name has never started.
         let votes = |m: &Member| !m.learner && !m.name.is_empty();
-        let is_member = |master: &Ipv4Addr| {
+        let is_member = |master: &IpAddr| {
             let url = format!("https://{master}:{}", ports::ETCD_PEER);
             members.iter().any(|m| m.peer_urls.contains(&url))
         };
@@ -200,7 +200,8 @@ async fn ask_dns(server: Ipv4Addr, expected: Ipv4Addr) -> Answer {
 mod tests {
     use super::*;
 
-    const MASTERS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+    const MASTERS: [IpAddr; 2] =
+        [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
 
     fn member(last: u8, learner: bool) -> Member {
         let peer_urls = vec![format!("https://10.0.0.{last}:2380")];

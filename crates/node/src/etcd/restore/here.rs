@@ -9,7 +9,7 @@ use seedling_components::{etcd, kube_apiserver, kube_controller_manager, kube_sc
 use seedling_types::{paths, ports};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Here {
     pub name: String,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// All masters, and bootstrap.
-    pub peers: Vec<(String, Ipv4Addr)>,
+    pub peers: Vec<(String, IpAddr)>,
     /// Files of etcd's revision.
     resources: PathBuf,
 }
@@ -44,7 +44,7 @@ impl Here {
     }
 
     /// Other masters; bootstrap's member is gone since the handoff.
-    pub fn others(&self) -> impl Iterator<Item = &(String, Ipv4Addr)> {
+    pub fn others(&self) -> impl Iterator<Item = &(String, IpAddr)> {
         self.peers.iter().filter(|(name, address)| *address != self.address && name != etcd::BOOTSTRAP_MEMBER)
     }
 
@@ -64,7 +64,7 @@ impl Here {
 }
 
 /// Whose etcd runs. One that waits for a majority answers no client, but its peers' port is open.
-pub async fn who_answers<'a>(peers: impl Iterator<Item = &'a (String, Ipv4Addr)>) -> Vec<String> {
+pub async fn who_answers<'a>(peers: impl Iterator<Item = &'a (String, IpAddr)>) -> Vec<String> {
     let asked = peers.map(|(name, address)| async move {
         let connected = tokio::net::TcpStream::connect((*address, ports::ETCD_PEER));
         let answers = matches!(tokio::time::timeout(ANSWERS_WITHIN, connected).await, Ok(Ok(_)));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_master_is_read_from_its_manifest() {
-        let ip = |n| Ipv4Addr::new(192, 168, 100, n);
+        let ip = |n| IpAddr::from([192, 168, 100, n]);
         let peers = vec![
             ("etcd-bootstrap".to_string(), ip(10)),
             ("master-0".into(), ip(11)),

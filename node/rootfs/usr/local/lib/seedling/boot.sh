@@ -73,15 +73,38 @@ lease() {
     busybox udhcpc -q -n -f -t 3 -T 1 -A 0 -i "$1" -s /usr/local/sbin/udhcpc-script -O search -O hostname >/run/udhcpc.log 2>&1
 }
 
-# Repeats until a card has an address.
+# lease6 CARD: an address by DHCPv6, once a router says that there are some; then the client has done its work, since it is for good
+lease6() {
+    dhclient -6 -1 -D LL -sf /usr/local/sbin/dhclient6-script -cf /run/dhclient6.conf -lf /run/dhclient6.leases -pf /run/dhclient6.pid \
+        "$1" >>/run/dhclient6.log 2>&1 || return 1
+    kill "$(cat /run/dhclient6.pid)"
+}
+# prepare6 CARD, before it is up: a node forwards, and takes its way out from advertisements all the same. Nobody else has its addresses
+# in a lab, so the kernel need not ask around for a second before it uses one.
+prepare6() {
+    echo 2 > "/proc/sys/net/ipv6/conf/$1/accept_ra"
+    echo 0 > "/proc/sys/net/ipv6/conf/$1/accept_dad"
+    echo 'timeout 3; also request dhcp6.name-servers, dhcp6.domain-search;' > /run/dhclient6.conf
+}
+# addresses CARD: of the families that the lab has; a real machine asks for IPv4
+addresses() {
+    case ${STACK:-ipv4} in
+    ipv4) lease "$1" ;;
+    dual) lease "$1" && lease6 "$1" ;;
+    ipv6) lease6 "$1" && : > /run/node-static ;;
+    esac
+}
+
+# Repeats until a card has its addresses.
 network() {
     ip link set lo up
     while :; do
         card=
         for card in $(cards); do
+            [ -z "$STACK" ] || prepare6 "$card"
             ip link set "$card" up || continue
             say "asking for an address on $card ($(cat "/sys/class/net/$card/address"))"
-            if static "$card" || lease "$card"; then
+            if static "$card" || addresses "$card"; then
                 echo "CARD=$card" > /run/node-card
                 return
             fi
