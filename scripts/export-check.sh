@@ -13,6 +13,7 @@ need dhcpd isc-dhcp-server
 need kea-dhcp4 kea-dhcp4-server
 need nginx nginx-light
 need virt-xml-validate libvirt-clients
+need xmllint libxml2-utils
 if [ ${#packages[@]} -gt 0 ]; then
   echo "Debian packages: ${packages[*]}"
   # None of these servers may start here: what is tested is the reading of files.
