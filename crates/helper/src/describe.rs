@@ -33,7 +33,7 @@ pub const COMPONENTS: &[Named] = &[
             check: "seedling lab logs: discover, offer, request, ack of each machine",
             fails: &["a MAC that is not in hosts.yaml gets no answer; the log says so"],
             upstream: "the site's DHCP server",
-            see: &["port.67", "component.helper"],
+            see: &["port.67", "port.547", "component.helper"],
             ..Text::EMPTY
         },
     },

@@ -192,11 +192,12 @@ mod tests {
 
     fn wanted(image: Option<&str>) -> Wanted {
         let config = config();
+        let here = config.v4().unwrap();
         Wanted {
             domain: config.cluster_domain,
             interface: "eth1".into(),
-            address: config.v4().unwrap().address,
-            network: config.v4().unwrap().network,
+            address: here.address,
+            network: here.network,
             inventory: config.inventory,
             assets: "/var/lib/seedling/assets".into(),
             release: "/var/cache/seedling/release".into(),

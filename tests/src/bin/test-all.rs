@@ -40,7 +40,7 @@ const PARTS: [Part; 19] = [
     part("recover", "make e2e E2E=recover", Some("make e2e E2E=recover")),
     part("restore", "make e2e E2E=restore", None),
     part("workers", "make e2e E2E=workers", Some("make e2e E2E=workers")),
-    part("stack", "make e2e E2E=stack", None),
+    part("stack", "make e2e E2E=stack", Some("make e2e E2E=stack")),
     part("qemu", "make e2e E2E=qemu", Some("make e2e E2E=qemu")),
     part("bare-metal", "make build && scripts/bare-metal.sh", None),
     part("step", "make e2e E2E=step", None),
