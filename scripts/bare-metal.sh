@@ -6,9 +6,7 @@ cd "$(dirname "$0")/.."
 
 seedling=$PWD/target/x86_64-unknown-linux-gnu/release/seedling
 venv=$PWD/target/sushy
-for need in python3:python3-venv socat:socat htpasswd:apache2-utils openssl:openssl; do
-  command -v "${need%%:*}" >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${need##*:}" >/dev/null; }
-done
+scripts/need.sh /usr/share/python-wheels=python3-venv socat=socat htpasswd=apache2-utils openssl=openssl
 if [ ! -x "$venv/bin/sushy-emulator" ]; then
   echo "from PyPI: sushy-tools"
   python3 -m venv "$venv"
