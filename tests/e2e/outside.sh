@@ -14,21 +14,7 @@ user=puller password='s3cret-of-puller'
 proxy=192.168.100.250 registry=10.77.0.2
 
 packages() {
-  local missing=()
-  for package in docker-registry tinyproxy skopeo; do
-    command -v "$package" >/dev/null || missing+=("$package")
-  done
-  [ ${#missing[@]} -gt 0 ] || return 0
-  echo "Debian packages: ${missing[*]}"
-  local policy=/usr/sbin/policy-rc.d
-  if [ ! -e $policy ]; then
-    printf '#!/bin/sh\nexit 101\n' >$policy
-    chmod +x $policy
-    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-  fi
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "$(dirname "$0")/../../scripts/need.sh" docker-registry=docker-registry tinyproxy=tinyproxy skopeo=skopeo
 }
 
 certificates() {
