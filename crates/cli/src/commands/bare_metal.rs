@@ -40,6 +40,7 @@ enum To {
 pub(crate) struct PowerArgs {
     #[command(flatten)]
     machine: Machine,
+    /// What is to become of it
     to: To,
 }
 
