@@ -148,7 +148,7 @@ fn ports_dhcp_and_addresses() {
     let neighbour = |seen: Asked<Option<&str>>| {
         let seen = seen.map(|mac| mac.map(str::to_string));
         let (name, mac) = ("m".into(), "52:54:00:5e:ed:11".into());
-        Facts { neighbours: vec![Neighbour { name, address: ours, mac, seen }], ..Facts::default() }
+        Facts { neighbours: vec![Neighbour { name, address: ours.into(), mac, seen }], ..Facts::default() }
     };
     one(neighbour(Ok(None)), "address-clash", Good, "nobody has it");
     one(neighbour(Ok(Some("52:54:00:5E:ED:11"))), "address-clash", Good, "its own machine");
