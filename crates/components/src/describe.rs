@@ -197,7 +197,7 @@ pub const COMPONENTS: &[Named] = &[
             check: "journalctl -u registry-mirrors",
             fails: &["`nobody gives …`: its log and the pod's event name each mirror with what it said"],
             upstream: "a part of CRI-O",
-            see: &["component.containerd", "port.22625", "installconfig.imageDigestSources"],
+            see: &["component.containerd", "port.22625"],
         },
     },
     Named {
@@ -210,7 +210,7 @@ pub const COMPONENTS: &[Named] = &[
             check: "systemctl status update-ca-trust",
             fails: &["it has not run before containerd was started: systemctl restart containerd"],
             upstream: "coreos-update-ca-trust.service",
-            see: &["component.containerd", "installconfig.additionalTrustBundle"],
+            see: &["component.containerd"],
         },
     },
     Named {

@@ -199,14 +199,14 @@ paths! {
         check: "jq '.auths | keys' /var/lib/kubelet/config.json",
         fails: &["401 or `pull access denied`: it has no entry for the registry; pullSecret of the install-config"],
         upstream: "the same",
-        see: &["component.registry-mirrors", "installconfig.pullSecret"],
+        see: &["component.registry-mirrors"],
     }
     REGISTRY_MIRRORS = "/etc/containerd/registry-mirrors.json": {
         what: "Which repositories have mirrors, where, and whether their source may be asked.",
         why: "Made of the cluster's ImageDigestMirrorSets; registry-mirrors.service works by it.",
         check: "cat /etc/containers/registries.conf has the same for people",
         upstream: "/etc/containers/registries.conf",
-        see: &["component.registry-mirrors", "port.22625", "installconfig.imageDigestSources"],
+        see: &["component.registry-mirrors", "port.22625"],
     }
     USER_CA_BUNDLE = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt": {
         what: "The install-config's additionalTrustBundle.",
@@ -214,7 +214,7 @@ paths! {
         check: "systemctl status update-ca-trust",
         fails: &["x509: certificate signed by unknown authority: the registry's or the proxy's CA is not in it"],
         upstream: "the same",
-        see: &["component.update-ca-trust", "installconfig.additionalTrustBundle"],
+        see: &["component.update-ca-trust"],
     }
     PROXY_ENV = "/etc/mco/proxy.env": {
         what: "HTTP_PROXY, HTTPS_PROXY and NO_PROXY for the services that go out.",
@@ -222,7 +222,7 @@ paths! {
         check: "systemctl show containerd -p EnvironmentFiles",
         fails: &["proxyconnect tcp: the proxy does not answer; an address in noProxy is asked directly"],
         upstream: "the same",
-        see: &["installconfig.proxy", "component.containerd"],
+        see: &["component.containerd"],
     }
     CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock": {
         what: "Where containerd listens for the kubelet and crictl.",
