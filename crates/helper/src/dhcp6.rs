@@ -4,7 +4,7 @@
 //! A machine is known by the MAC address in its DUID, or in the link-local address it asks from. Its address is good for ever: it
 //! changes only with the inventory, and a client that renews asks in vain for another.
 
-use crate::{Context, HelperError, net};
+use crate::{Context, HelperError, dhcp, net};
 use dhcproto::v6::{DhcpOption, IAAddr, IANA, Message, MessageType, OptionCode, Status, StatusCode};
 use dhcproto::{Decodable, Encodable};
 use hickory_proto::rr::Name;
@@ -52,15 +52,7 @@ async fn serve(socket: UdpSocket, context: Context) {
     loop {
         let (n, client) = net::receive(&socket, &mut buffer).await;
         let decision = handle(&context.config(), &buffer[..n], client.ip());
-        if let Some(host) = &decision.boots {
-            context.doors.dhcp(host);
-        }
-        for event in decision.events {
-            if let HelperEventKind::Dhcp { message, .. } = &event {
-                context.stats.add("seedling_helper_dhcp_messages_total", "message", message);
-            }
-            context.events.send(event);
-        }
+        dhcp::note(&context, decision.boots.as_ref(), decision.events);
         if let Some(reply) = decision.reply
             && let Err(error) = socket.send_to(&reply, client).await
         {
@@ -106,7 +98,7 @@ fn decide(config: &HelperConfig, request: &Message, from: IpAddr) -> Option<Deci
     };
     // RFC 8415, 16: what names a server is for that one; these two must.
     let named = chosen == Some(&server);
-    if chosen.is_some() && !named || matches!(request.msg_type(), Request | Renew | Release) && !named {
+    if !named && (chosen.is_some() || matches!(request.msg_type(), Request | Renew | Release)) {
         return None;
     }
     let mac = mac_of_duid(client).or_else(|| mac_of_address(from))?;

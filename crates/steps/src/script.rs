@@ -72,6 +72,7 @@ fn silent(whole: &Printed, patience: Duration) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

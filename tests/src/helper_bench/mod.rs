@@ -154,6 +154,7 @@ fn outcome(unit: &'static str, runs: BTreeMap<&'static str, Vec<Run>>) -> Result
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

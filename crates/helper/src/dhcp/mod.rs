@@ -14,7 +14,7 @@ use dhcproto::{Decodable, Encodable};
 use pool::Leases;
 use seedling_steps::write_atomic;
 use seedling_types::helper::HelperEventKind;
-use seedling_types::{HelperConfig, ports};
+use seedling_types::{HelperConfig, Host, ports};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tokio::net::UdpSocket;
@@ -54,20 +54,25 @@ async fn serve(socket: UdpSocket, context: Context) {
         if decision.leases && !keep(&config, &leases).await {
             decision.reply = None;
         }
-        if let Some(host) = &decision.boots {
-            context.doors.dhcp(host);
-        }
-        for event in decision.events {
-            if let HelperEventKind::Dhcp { message, .. } = &event {
-                context.stats.add("seedling_helper_dhcp_messages_total", "message", message);
-            }
-            context.events.send(event);
-        }
+        note(&context, decision.boots.as_ref(), decision.events);
         if let Some((reply, to)) = decision.reply
             && let Err(error) = socket.send_to(&reply, to).await
         {
             tracing::warn!(%to, %error, "cannot send a DHCP reply");
         }
+    }
+}
+
+/// What either DHCP server heard and said.
+pub(crate) fn note(context: &Context, boots: Option<&Host>, events: Vec<HelperEventKind>) {
+    if let Some(host) = boots {
+        context.doors.dhcp(host);
+    }
+    for event in events {
+        if let HelperEventKind::Dhcp { message, .. } = &event {
+            context.stats.add("seedling_helper_dhcp_messages_total", "message", message);
+        }
+        context.events.send(event);
     }
 }
 

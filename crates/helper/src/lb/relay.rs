@@ -87,6 +87,7 @@ async fn up(mut client: OwnedReadHalf, mut server: OwnedWriteHalf, gate: &mut Ga
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
     async fn pair() -> (TcpStream, TcpStream) {

@@ -111,7 +111,7 @@ impl Door {
         let Some(host) = self.inventory.by_name(&node) else {
             return Err(Error::Seen(format!("{node} is no machine of this cluster any more")));
         };
-        ensure!(from == Some(host.address.into()), "{node} is at {}", host.address);
+        ensure!(from == Some(host.address), "{node} is at {}", host.address);
         let certificate = self.signer.issue(&node, &asked.request, now)?;
         Ok((node, certificate))
     }
