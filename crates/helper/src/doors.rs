@@ -45,8 +45,10 @@ impl Doors {
     pub fn fetch(&self, host: &Host, document: &[u8], counted: bool) -> Result<(), Refusal> {
         self.change(host, None, |door| {
             let next = door.fetch(host.role, &digest(document), now());
-            // Only the bootstrap node's fetches are numbered: a thousand machines at once are no thousand writes.
-            let write = next.as_ref().ok().filter(|_| counted && host.role == Role::Bootstrap).cloned();
+            // Only the bootstrap node's fetches are numbered; of others it matters that there was one.
+            let first = door.open.as_ref().is_some_and(|open| open.started == 0);
+            let matters = counted && (first || host.role == Role::Bootstrap);
+            let write = next.as_ref().ok().filter(|_| matters).cloned();
             (write, next.map(|_| ()))
         })
     }

@@ -21,7 +21,7 @@ struct Share {
     most_of_one: usize,
 }
 
-const API: Share = share("the API load balancer", 36, 2, 8192, 2048);
+const API: Share = share("the API load balancer", 35, 2, 8192, 2048);
 const MACHINE_CONFIG: Share = share("the machine-config load balancer", 12, 2, 1200, 64);
 const INGRESS: Share = share("the load balancer of applications", 7, 2, 2048, 512);
 const FORWARD: Share = share("forwards", 8, 2, 1024, 1024);
@@ -173,13 +173,13 @@ mod tests {
         let slots = Limits::of(1024).http;
         let [bad, good] = [[192, 168, 100, 11], [192, 168, 100, 12]].map(IpAddr::from);
         let held: Vec<_> = std::iter::from_fn(|| slots.take(bad, now).ok()).collect();
-        assert_eq!((held.len(), slots.most_of_one), (12, 12));
+        assert_eq!((held.len(), slots.most_of_one), (15, 15));
         let first = slots.lock().refused;
         assert_eq!(first, 0, "the first refusal is told of at once");
         let Err(quiet) = slots.take(bad, now) else { panic!("a place too many") };
         assert_eq!(quiet.say, None);
         let Err(told) = slots.take(bad, now + SAY_EVERY) else { panic!("a place too many") };
-        assert_eq!(told, Full { say: Some(2), reason: "12 connections from this address".into() });
+        assert_eq!(told, Full { say: Some(2), reason: "15 connections from this address".into() });
         let other = slots.take(good, now).unwrap_or_else(|_| panic!("no place for others"));
         drop(held);
         assert!(slots.take(bad, now).is_ok());

@@ -112,8 +112,8 @@ pub(crate) fn start(
     let state = site.path("state");
     match rival {
         Rival::Ours => {
-            // As if they had been switched on.
-            let open = r#"{"open": {"by": "powerOn", "until": null}, "served": null, "over": null}"#;
+            // As if they had asked for an address.
+            let open = r#"{"open": {"by": "dhcp", "until": 99999999999}, "served": null, "over": null}"#;
             for n in 0..machines.unwrap_or(0) {
                 site.write(&format!("state/doors/worker-{n}.json"), open)?;
             }
