@@ -84,7 +84,7 @@ fn grown(lab: &Lab, stack: &Stack) -> Result<()> {
         .filter_map(|member| member["peerURLs"][0].as_str())
         .collect();
     let of_family = |url: &&str| url.starts_with("https://[fd5e:") == (stack.families == 1);
-    ensure!(urls.len() == 3 && urls.iter().all(|url| of_family(url)), "{urls:?}");
+    ensure!(urls.len() == 3 && urls.iter().all(of_family), "{urls:?}");
     let json = run(seedling().args(["csr", "--lab", &lab.name, "-o", "json"]))?;
     let requests: Vec<Value> = serde_json::from_str(&json)?;
     let issued = requests.iter().filter(|r| r["node"] == "worker-0" && r["issued"] == true).count();
