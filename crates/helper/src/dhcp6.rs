@@ -26,17 +26,8 @@ const ETHERNET: u16 = 1;
 /// Without IPv6 it has nothing to do.
 pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, HelperError> {
     let config = context.config();
-    let socket = match config.v6() {
-        Some(_) => Some(open(&config.interface)?),
-        None => None,
-    };
-    let context = context.clone();
-    Ok(async move {
-        match socket {
-            Some(socket) => serve(socket, context).await,
-            None => std::future::pending().await,
-        }
-    })
+    let socket = config.v6().map(|_| open(&config.interface)).transpose()?;
+    Ok(net::or_idle(socket.map(|socket| serve(socket, context.clone()))))
 }
 
 fn open(interface: &str) -> Result<UdpSocket, HelperError> {
@@ -96,7 +87,7 @@ fn decide(config: &HelperConfig, request: &Message, from: IpAddr) -> Option<Deci
         Release => ("RELEASE", "ACK", Reply),
         _ => return None,
     };
-    // RFC 8415, 16: what names a server is for that one; these two must.
+    // RFC 8415, 16: what names a server is for that one; these must.
     let named = chosen == Some(&server);
     if !named && (chosen.is_some() || matches!(request.msg_type(), Request | Renew | Release)) {
         return None;

@@ -53,6 +53,14 @@ impl Buffer {
     }
 }
 
+/// A server that the config leaves nothing to do for must not look as if it had failed.
+pub(crate) async fn or_idle(server: Option<impl Future<Output = ()>>) {
+    match server {
+        Some(server) => server.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// One way, to the end.
 pub(crate) async fn pass(
     mut from: impl AsyncRead + Unpin,

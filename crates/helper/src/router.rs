@@ -32,12 +32,7 @@ pub(crate) fn start(context: &Context) -> Result<impl Future<Output = ()> + use<
         open(&config.interface).map(|(socket, index)| (socket, index, network)).map_err(fail)
     });
     let opened = opened.transpose()?;
-    Ok(async move {
-        match opened {
-            Some((socket, index, network)) => advertise(socket, index, network).await,
-            None => std::future::pending().await,
-        }
-    })
+    Ok(net::or_idle(opened.map(|(socket, index, network)| advertise(socket, index, network))))
 }
 
 fn open(interface: &str) -> io::Result<(UdpSocket, u32)> {

@@ -73,8 +73,12 @@ fn each_problem_has_its_check() {
         server: "10.0.0.53".into(),
         answer: Ok(answer.iter().map(ToString::to_string).collect()),
     };
-    let running =
-        |up_to_date, dns: &str| Running { pid: 7, up_to_date, http: Ok(()), dns: Some(Ok(vec![dns.into()])) };
+    let running = |up_to_date, dns: &str| Running {
+        pid: 7,
+        up_to_date,
+        http: Ok(()),
+        dns: Some(Ok(dns.split(' ').map(String::from).collect())),
+    };
     let needed = |there| Needed {
         path: "/i/master.ign".into(),
         what: "config for masters".into(),
@@ -107,6 +111,10 @@ fn each_problem_has_its_check() {
         (
             Facts { running: Some(running(true, "10.0.0.9")), ..facts() },
             "helper-runs: DNS says that api-int is 10.0.0.9",
+        ),
+        (
+            Facts { running: Some(running(true, "192.168.100.1 10.0.0.9")), ..facts() },
+            "helper-runs: DNS says that api-int is 192.168.100.1, 10.0.0.9",
         ),
         (Facts { files: vec![needed(true), needed(false)], ..facts() }, "helper-files: there is no config"),
     ];

@@ -33,13 +33,7 @@ pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, Help
         }
         None => None,
     };
-    let context = context.clone();
-    Ok(async move {
-        match socket {
-            Some(socket) => serve(socket, context).await,
-            None => std::future::pending().await,
-        }
-    })
+    Ok(net::or_idle(socket.map(|socket| serve(socket, context.clone()))))
 }
 
 async fn serve(socket: UdpSocket, context: Context) {

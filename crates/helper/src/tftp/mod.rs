@@ -30,14 +30,7 @@ pub fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>, Help
         Some(_) => Some(net::udp("TFTP", config.address, ports::TFTP, None)?),
         None => None,
     };
-    let context = context.clone();
-    Ok(async move {
-        match socket {
-            Some(socket) => serve(socket, context).await,
-            // Without network boot this server has nothing to do, but must not look as if it had failed.
-            None => std::future::pending().await,
-        }
-    })
+    Ok(net::or_idle(socket.map(|socket| serve(socket, context.clone()))))
 }
 
 async fn serve(socket: UdpSocket, context: Context) {
