@@ -7,7 +7,7 @@ BINARY  := $(TARGET)/seedling
 
 DIST    := target/dist
 
-.PHONY: fresh lab test test-all check unit components browser network-boot export-check e2e fuzz bench helper-bench conformance prober chaos soak docs release dist dist-check setup clean
+.PHONY: fresh lab test test-all check unit components browser network-boot export-check e2e helper-unit fuzz bench helper-bench conformance prober chaos soak docs release dist dist-check setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -69,8 +69,11 @@ export-check: setup ## what `helper export` writes, read by HAProxy, dnsmasq, BI
 e2e: release ## real bring-ups, asserted by asking the real components; E2E="pulled seeded" for some parts
 	$(CARGO) test $(FLAGS) --test e2e -- $(E2E)
 
-fuzz: setup ## damaged install-configs, for FUZZ_SECONDS (300)
-	@scripts/fuzz.sh
+helper-unit: release ## the helper's systemd unit on a machine of its own: installed, confined, reloaded, killed, uninstalled
+	$(CARGO) test $(FLAGS) --test helper_unit -- --ignored
+
+fuzz: setup ## any bytes for each parser of the network, install-configs and manifests, FUZZ_SECONDS (60) each; FUZZ="dns http" for some
+	@scripts/fuzz.sh $(FUZZ)
 
 bench: release ## Seedling and kubeadm on the same machines: bring-ups and cost at rest (BENCH="--report docs/reports": as committed)
 	$(CARGO) build $(FLAGS) --bin bench

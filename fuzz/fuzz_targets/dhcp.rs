@@ -1,26 +1,36 @@
-//! Any packet, for a helper with everything: it answers or not, and never with anything to boot for a machine that is not in the inventory.
-
+//! Any packets: the helper answers or not, never with anything to boot for a machine that is not in the inventory, and its pool never
+//! grows.
 #![no_main]
+
+#[path = "../site.rs"]
+mod site;
 
 use libfuzzer_sys::fuzz_target;
 use seedling_helper::dhcp::handle_with;
 use seedling_helper::dhcp::pool::Leases;
-use seedling_types::HelperConfig;
-use std::sync::OnceLock;
 
-const YAML: &str = "{clusterDomain: c.example.com, interface: eth0, address: 10.0.0.1, network: 10.0.0.0/24, ignitionDir: /i, releaseDir: /r,
-    events: /e, readyFile: /f, pool: {from: 10.0.0.100, to: 10.0.0.110}, relays: [10.0.0.9], boot: {imageDir: /b},
-    inventory: {hosts: [{name: w, role: worker, mac: '00:00:00:00:00:00', address: 10.0.0.2}]}}";
+/// Where a packet has the machine's address, and where the file to boot.
+const MAC: std::ops::Range<usize> = 28..34;
+const FILE: std::ops::Range<usize> = 108..236;
 
-fuzz_target!(|packets: Vec<Vec<u8>>| {
-    static CONFIG: OnceLock<HelperConfig> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| serde_saphyr::from_str(YAML).unwrap());
+/// A machine's question up to its options: nobody guesses 240 bytes and the cookie at their end.
+fn question(machine: u8, options: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 236];
+    packet[..3].copy_from_slice(&[1, 1, 6]);
+    packet[MAC.end - 1] = machine;
+    packet.extend([0x63, 0x82, 0x53, 0x63]);
+    packet.extend(options);
+    packet
+}
+
+fuzz_target!(|packets: Vec<(Option<u8>, Vec<u8>)>| {
     let mut leases = Leases::default();
-    for (now, packet) in (0..).zip(packets) {
-        let decision = handle_with(config, &mut leases, &packet, now);
+    for (now, (machine, bytes)) in (0..).zip(packets) {
+        let packet = machine.map_or(bytes.clone(), |machine| question(machine, &bytes));
+        let decision = handle_with(site::config(), &mut leases, &packet, now);
         if let Some((reply, _)) = decision.reply {
-            // Bytes 28 to 33 are whose it is, 108 to 235 the file.
-            assert!(reply[28..34] == [0; 6] || reply[108..236].iter().all(|byte| *byte == 0));
+            let known = matches!(reply[MAC], [0, 0, 0, 0, 0, 0 | 1]);
+            assert!(known || reply[FILE].iter().all(|byte| *byte == 0));
         }
         assert!(leases.given.len() <= 11);
     }

@@ -6,6 +6,7 @@ mod by_hand;
 mod certs;
 mod clients;
 mod damage;
+mod elsewhere;
 mod handoff;
 mod journal;
 mod machine;
@@ -208,6 +209,7 @@ fn seeded(suite: &mut Suite) {
     trust::checks(suite, &lab);
     seeds::on_master(suite, &lab);
     verify::checks(suite, &lab);
+    elsewhere::checks(suite, &lab);
     masters::checks(suite, &lab);
     damage::checks(suite, &lab);
     book::checks(suite, &lab);

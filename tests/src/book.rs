@@ -33,7 +33,14 @@ const NOT_RUN: &[(&str, &[&str])] = &[
         &["seedling stage", "seedling bootkube", "seedling etcd", "seedling preflight --node", "crictl"],
     ),
     ("is for a cluster that was off for too long", &["seedling certs recover"]),
-    ("needs machines elsewhere", &["seedling gather bootstrap --bootstrap", "seedling verify --kubeconfig"]),
+    (
+        "needs machines elsewhere",
+        &[
+            "seedling gather bootstrap --bootstrap",
+            "seedling status --kubeconfig",
+            "seedling verify --kubeconfig",
+        ],
+    ),
     (
         "needs machines elsewhere",
         &[

@@ -40,6 +40,14 @@ pub fn probed(report: &probe::Report, failed_at_most: usize) -> Result<()> {
     Ok(())
 }
 
+/// Of `etcdctl endpoint health --cluster` while a cluster grows: a learner answers it with a refusal, and that is no illness.
+pub fn healthy_or_learning(said: &str) -> Result<()> {
+    ensure!(said.contains(" is healthy"), "nobody is healthy:\n{said}");
+    let ill = |line: &str| line.contains(" is unhealthy") && !line.contains("not supported for learner");
+    ensure!(!said.lines().any(ill), "{said}");
+    Ok(())
+}
+
 /// Three masters Ready; every operator Available, settled and not Degraded.
 pub fn whole(nodes: &[Value], operators: &[Value]) -> Result<()> {
     let names: Vec<_> = nodes.iter().map(name).collect();

@@ -162,3 +162,21 @@ fn a_pull_that_was_not_authorized_is_noticed() {
     );
     assert!(pulled(&given, "/v2/a", "10.0.0.1:").is_err());
 }
+
+#[test]
+fn a_learner_is_not_ill() {
+    let [healthy, learner, ill] = [
+        "https://192.168.100.10:2379 is healthy: successfully committed proposal: took = 36ms",
+        "https://192.168.100.12:2379 is unhealthy: failed to commit proposal: etcdserver: rpc not supported for learner",
+        "https://192.168.100.11:2379 is unhealthy: failed to commit proposal: context deadline exceeded",
+    ];
+    for (lines, well) in [
+        (vec![healthy], true),
+        (vec![healthy, learner], true),
+        (vec![learner], false),
+        (vec![healthy, ill], false),
+        (vec![], false),
+    ] {
+        assert_eq!(healthy_or_learning(&lines.join("\n")).is_ok(), well, "{lines:?}");
+    }
+}

@@ -48,7 +48,7 @@ fn rank(object: &Value) -> usize {
 pub(crate) async fn create_all(client: &Client, dir: &Path) -> Result<()> {
     let mut left = read_manifests(dir)?;
     let condition = Condition::new(
-        conditions::MANIFESTS_CREATED.sentence,
+        &conditions::MANIFESTS_CREATED,
         Duration::from_secs(1200),
         "journalctl -n 50 -u bootkube.service",
     );

@@ -5,7 +5,8 @@ use crate::identity::{Identity, Pins};
 use crate::{Error, Result, settings};
 use seedling_cluster::etcd::EtcdTls;
 use seedling_cluster::inventory::{self, InventoryError};
-use seedling_components::{ClusterConfig, pod::to_yaml};
+use seedling_components::ClusterConfig;
+use seedling_components::pod::{Pod, to_yaml};
 use seedling_steps::{Journal, if_there};
 use seedling_types::{Inventory, ReleaseInfo, paths};
 use serde_json::Value;
@@ -94,12 +95,12 @@ impl Context {
     }
 
     /// A static pod that cb-bootstrap will start.
-    pub fn bootstrap_pod(&self, name: &str, pod: &Value) -> Result<()> {
+    pub fn bootstrap_pod(&self, name: &str, pod: &Pod) -> Result<()> {
         self.write(&self.dir("bootstrap-manifests").join(name), to_yaml(pod), 0o600)
     }
 
     /// A static pod that starts at once.
-    pub fn start_pod(&self, name: &str, pod: &Value) -> Result<()> {
+    pub fn start_pod(&self, name: &str, pod: &Pod) -> Result<()> {
         self.write(&self.path(paths::STATIC_PODS).join(name), to_yaml(pod), 0o600)
     }
 

@@ -22,7 +22,7 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     recorder.stage_start(WAIT)?;
     let done = c.dir(".bootkube.done");
     let condition = Condition::within(
-        conditions::BOOTKUBE_DONE.sentence,
+        &conditions::BOOTKUBE_DONE,
         // bootkube has its own deadlines and says more; this one only must not be the first to give up.
         Duration::from_secs(4 * 3600),
         "journalctl -n 50 -u bootkube.service",
@@ -40,7 +40,7 @@ async fn work(c: &Context, recorder: &Recorder) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let replicas = c.config.control_plane_replicas;
     let condition = Condition::new(
-        conditions::HIGHLY_AVAILABLE.sentence,
+        &conditions::HIGHLY_AVAILABLE,
         Duration::from_secs(1800),
         format!("kubectl --kubeconfig={} get kubeapiserver cluster -o yaml", c.kubeconfig().display()),
     );

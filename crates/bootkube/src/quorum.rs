@@ -150,7 +150,7 @@ async fn restore(c: &Context, lost: &str, allows: Allows) -> Result<()> {
     order.leave(&c.path(paths::ETCD_DATA))?;
     etcd_bootstrap::stop().await.map_err(cannot("run", "crictl"))?;
     let condition = Condition::new(
-        conditions::ETCD_ALONE.sentence,
+        &conditions::ETCD_ALONE,
         Duration::from_secs(120),
         "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     )

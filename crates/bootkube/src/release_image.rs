@@ -1,7 +1,7 @@
 //! release-image.service: the release's manifests, from the registry or a mirror of it, verified by digest.
 
 use crate::error::{cannot, ensure, in_file};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use seedling_components::ClusterConfig;
 use seedling_components::node::{MIRRORS_HEADER, MirrorsFile};
 use seedling_steps::{Condition, Recorder, if_there, wait_for};
@@ -38,11 +38,8 @@ async fn fetch(root: &Path, dir: &Path) -> Result<()> {
         serde_json::from_str(&read("release.json")?).map_err(in_file("release.json"))?;
     let domain = ClusterConfig::from_manifest(&read("manifests/cluster-config.yaml")?)?.domain;
     let registry = Registry::new(&domain, mirrors(root)?, &release.release_image)?;
-    let condition = Condition::new(
-        format!("the release image {}", release.release_image),
-        Duration::from_secs(600),
-        registry.hint(),
-    );
+    let condition = Condition::new(&conditions::RELEASE_IMAGE, Duration::from_secs(600), registry.hint())
+        .with("IMAGE", &release.release_image);
     let layer = wait_for(&condition, Duration::from_millis(500), async || registry.last_layer().await.into());
     // Into a temporary folder first: the folder's name means that it is complete.
     let temporary = dir.join(".release-manifests");

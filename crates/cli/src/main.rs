@@ -1,6 +1,7 @@
 //! The binary `seedling`: parse, dispatch, exit code. One thin file a command; the logic is in the other crates.
 
 mod commands;
+mod conditions;
 mod groups;
 mod usage;
 

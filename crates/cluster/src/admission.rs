@@ -2,10 +2,9 @@
 
 use crate::follow::{Selection, follow};
 use crate::{ClusterError, get};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use seedling_api::{ByteString, Secret};
+use seedling_api::{ByteString, ObjectMeta, Secret, now};
 use seedling_types::admission::{Admission, Issued, Spent};
 use seedling_types::names::{NODE_TOKENS_SECRET as NAME, NS_MCO};
 use serde_json::json;
@@ -57,8 +56,7 @@ pub async fn spend(client: &Client, node: &str, key: &str) -> Result<(), Admissi
         Some(_) => return Err(AdmissionError::Changed),
         None => {}
     }
-    let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    issued.spent = Some(Spent { at: now, key: key.into() });
+    issued.spent = Some(Spent { at: now(), key: key.into() });
     write(client, node, &issued, live.metadata.resource_version.as_deref()).await
 }
 
@@ -81,10 +79,11 @@ async fn write(
     version: Option<&str>,
 ) -> Result<(), AdmissionError> {
     let text = serde_json::to_string(issued).map_err(|e| AdmissionError::Unusable(e.to_string()))?;
-    let mut patch = json!({"data": {node: STANDARD.encode(text)}});
-    if let Some(version) = version {
-        patch["metadata"] = json!({"resourceVersion": version});
-    }
+    let patch = Secret {
+        metadata: ObjectMeta { resource_version: version.map(Into::into), ..ObjectMeta::default() },
+        data: Some([(node.into(), ByteString(text.into_bytes()))].into()),
+        ..Secret::default()
+    };
     let api: Api<Secret> = Api::namespaced(client.clone(), NS_MCO);
     match api.patch(NAME, &PatchParams::default(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(()),

@@ -41,6 +41,14 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client> {
     }
 }
 
+/// The name of a kubeconfig's first cluster and the address of its API.
+pub fn named_in(kubeconfig: &Path) -> Result<(String, Option<String>)> {
+    let read = Kubeconfig::read_from(kubeconfig).map_err(|e| error(&kubeconfig.display().to_string(), e))?;
+    let named = read.clusters.into_iter().next();
+    let server = |cluster: kube::config::NamedCluster| (cluster.name, cluster.cluster.and_then(|c| c.server));
+    Ok(named.map(server).unwrap_or_default())
+}
+
 /// How often a client sent a request again because the server had named it as not looked at.
 pub type Resent = Arc<AtomicUsize>;
 

@@ -2,12 +2,15 @@
 //!
 //! In: a node's name. Out: a node that only has pods which belong to the node itself.
 
-use crate::{ClusterError, describe, get};
+use crate::{ClusterError, conditions, describe, get};
+use k8s_openapi::api::core::{self, v1::NodeSpec};
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, Preconditions};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use seedling_api::{Conditions, Meta, Node, Pod};
+use seedling_api::{Conditions, Meta, Node, Pod, named_in};
 use seedling_steps::{Condition, Probe, Unmet, wait_for};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -68,7 +71,7 @@ pub async fn drain(client: &Client, node: &str, force: bool) -> Result<(), Drain
     }
     cordon(client, node).await?;
     let hint = "seedling kubectl get pods,poddisruptionbudgets -A";
-    let condition = Condition::new(format!("the pods of {node} to be elsewhere"), NO_PROGRESS, hint);
+    let condition = Condition::new(&conditions::PODS_ELSEWHERE, NO_PROGRESS, hint).with("NODE", node);
     let emptied = wait_for(&condition, POLL, async || match empty(client, node).await {
         Ok(left) if left.is_empty() => Probe::Met(()),
         Ok(left) => Probe::Unmet(left.join(", ")),
@@ -110,7 +113,8 @@ async fn pods(client: &Client, node: &str) -> Result<Vec<Pod>, ClusterError> {
 
 /// No new pods.
 async fn cordon(client: &Client, node: &str) -> Result<(), ClusterError> {
-    let patch = json!({"spec": {"unschedulable": true}});
+    let spec = NodeSpec { unschedulable: Some(true), ..NodeSpec::default() };
+    let patch = core::v1::Node { spec: Some(spec), ..core::v1::Node::default() };
     let api: Api<Node> = Api::all(client.clone());
     let cordoned = api.patch(node, &PatchParams::default(), &Patch::Merge(&patch)).await;
     cordoned.map(drop).map_err(|e| crate::objects::failed(format!("cordoning Node {node}"), e))
@@ -120,13 +124,10 @@ async fn cordon(client: &Client, node: &str) -> Result<(), ClusterError> {
 async fn evict(client: &Client, pod: &Pod) -> Result<Option<String>, ClusterError> {
     let namespace = pod.meta().namespace.as_deref().unwrap_or_default();
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let eviction = json!({
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"namespace": namespace, "name": pod.name()},
-        // Another pod of the same name is not meant.
-        "deleteOptions": {"preconditions": {"uid": pod.meta().uid}},
-    });
+    // Another pod of the same name is not meant.
+    let this_one = Preconditions { uid: pod.meta().uid.clone(), resource_version: None };
+    let options = DeleteOptions { preconditions: Some(this_one), ..DeleteOptions::default() };
+    let eviction = Eviction { metadata: named_in(namespace, pod.name()), delete_options: Some(options) };
     let failed = |e| crate::objects::failed(format!("evicting {}", describe(pod)), e);
     let evicted = api.create_subresource("eviction", pod.name(), &PostParams::default(), &eviction).await;
     match evicted {
@@ -142,6 +143,7 @@ async fn evict(client: &Client, pod: &Pod) -> Result<Option<String>, ClusterErro
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn what_becomes_of_a_pod() {

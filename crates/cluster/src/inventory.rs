@@ -4,10 +4,9 @@ use crate::follow::{Followed, Selection, follow};
 use crate::{ClusterError, get};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
-use seedling_api::{ConfigMap, Files};
+use seedling_api::{ConfigMap, Files, ObjectMeta};
 use seedling_types::Inventory;
 use seedling_types::names::{INVENTORY_CONFIGMAP, NS_CONFIG};
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -76,8 +75,10 @@ pub async fn change(
         if next == before {
             return Ok(false);
         }
-        let version = live.metadata.resource_version;
-        let patch = json!({"metadata": {"resourceVersion": version}, "data": {"hosts.yaml": next.to_yaml()}});
+        let metadata =
+            ObjectMeta { resource_version: live.metadata.resource_version, ..ObjectMeta::default() };
+        let data = Some([("hosts.yaml".to_string(), next.to_yaml())].into());
+        let patch = ConfigMap { metadata, data, ..ConfigMap::default() };
         match api.patch(INVENTORY_CONFIGMAP, &PatchParams::default(), &Patch::Merge(&patch)).await {
             Ok(_) => return Ok(true),
             Err(kube::Error::Api(status)) if status.code == 409 => {}

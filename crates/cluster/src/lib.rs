@@ -5,6 +5,7 @@
 
 pub mod admission;
 mod cache;
+mod conditions;
 mod connect;
 pub mod drain;
 pub mod etcd;
@@ -23,8 +24,9 @@ mod token;
 pub mod wal;
 
 pub use cache::Cache;
+pub use conditions::CONDITIONS;
 pub use connect::{
-    Resent, connect, connect_here, connect_in_cluster_with, connect_without_retries, connect_yaml,
+    Resent, connect, connect_here, connect_in_cluster_with, connect_without_retries, connect_yaml, named_in,
 };
 pub use objects::{
     Kind, apply, apply_status, create_if_missing, delete, delete_seen, delete_this, describe, get, list,
@@ -52,7 +54,7 @@ pub enum ClusterError {
     NotHeard { kind: String, error: String },
     #[error("{what}: no answer within {seconds}s")]
     NoAnswer { what: String, seconds: u64 },
-    #[error("this process does not lead any more by the lease {lease}: {why}")]
+    #[error("this process no longer holds the lease {lease}: {why}")]
     NotLeading { lease: String, why: String },
     #[error("etcd at {endpoints}: {source}")]
     Etcd { endpoints: String, source: Box<etcd_client::Error> },

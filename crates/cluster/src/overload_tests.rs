@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use kube::Client;
 use seedling_api::{ConfigMap, Secret};
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_steps::{Awaited, Condition, Probe, wait_for};
 use serde_json::{Value, json};
 use tower::ServiceBuilder;
 use tower::retry::RetryLayer;
@@ -222,7 +222,8 @@ async fn a_wait_with_a_short_pause_asks_no_more_often() {
         asked.becomes(Mood::Well);
         (all, Instant::now())
     });
-    let condition = Condition::within("the object", Duration::from_secs(1800), "wait");
+    static OBJECT: Awaited = Awaited::in_test("the object");
+    let condition = Condition::within(&OBJECT, Duration::from_secs(1800), "wait");
     let met = wait_for(&condition, Duration::from_millis(250), async || {
         match crate::list::<Secret>(&client, Some("ns"), "").await {
             Ok(_) => Probe::Met(()),

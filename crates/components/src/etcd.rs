@@ -1,9 +1,11 @@
 //! etcd: the bootstrap member's pod, the masters' pod, and the config file a joining member starts with.
 
 use crate::pod::{
-    NODE_IP, NODE_NAME, Place, RESOURCES, StaticPod, host_path, journal_mount, journal_volume, mount, probe,
-    ready_when, resources_volume, seedling_mount, seedling_volume,
+    NODE_IP, NODE_NAME, Place, RESOURCES, StaticPod, container, env, env_of_pod, host_path, journal_mount,
+    journal_volume, mount, probe, ready_when, requests, resources_volume, seedling_mount, seedling_volume,
+    words,
 };
+use k8s_openapi::api::core::v1::{Container, Pod, Volume, VolumeMount};
 use seedling_types::inventory::MOST_MASTERS;
 use seedling_types::names::NS_ETCD;
 use seedling_types::release::MissingComponent;
@@ -97,40 +99,36 @@ pub fn config(
 }
 
 /// `etcdctl` in the container works as it is: the seeds' own commands name no certificate.
-fn container(release: &ReleaseInfo, place: Place, command: Value) -> Result<Value, MissingComponent> {
+fn etcd(
+    release: &ReleaseInfo,
+    place: Place,
+    command: Vec<String>,
+    more: Vec<VolumeMount>,
+) -> Result<Container, MissingComponent> {
     let f = files(place);
-    let env = |name: &str, value: String| json!({"name": name, "value": value});
-    let mut container = json!({
-        "name": "etcd",
-        "image": release.image("etcd")?,
-        "imagePullPolicy": "IfNotPresent",
-        "command": command,
-        "env": [
+    let mounts = [mount("resources", RESOURCES, true), mount("data", paths::ETCD_DATA, false)];
+    let mounts = mounts.into_iter().chain(more).collect();
+    let mut etcd = Container {
+        env: Some(vec![
             env("ETCDCTL_CACERT", f.ca),
             env("ETCDCTL_CERT", format!("{}/etcd-peer-{}.crt", f.certs, f.host)),
             env("ETCDCTL_KEY", format!("{}/etcd-peer-{}.key", f.certs, f.host)),
             env("ETCDCTL_ENDPOINTS", format!("https://localhost:{}", ports::ETCD_CLIENT)),
-        ],
-        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}},
-        "volumeMounts": [
-            mount("resources", RESOURCES, true),
-            mount("data", paths::ETCD_DATA, false),
-        ],
-        "livenessProbe": probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 10, 6),
-    });
+        ]),
+        resources: requests("100m", "100Mi"),
+        liveness_probe: probe("HTTP", "127.0.0.1", ports::ETCD_METRICS, "/livez", 10, 6),
+        ..container("etcd", release.image("etcd")?, command, mounts)
+    };
     // It may wait for its turn before it becomes etcd, and as a learner: no reason to kill it.
-    ready_when(&mut container, "HTTP", ports::ETCD_METRICS, "/readyz", 3);
-    Ok(container)
+    ready_when(&mut etcd, "HTTP", ports::ETCD_METRICS, "/readyz", 3);
+    Ok(etcd)
 }
 
 /// The one-member cluster that everything grows from. Its config file lies beside its certificates. `seedling etcd-start` becomes
 /// etcd at once; it can be ordered to continue alone, once.
-pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Value, MissingComponent> {
-    let command = json!([paths::NODE_SEEDLING, "etcd-start", "--", "etcd", config_flag(RESOURCES)]);
-    let mut etcd = container(release, Place::Bootstrap, command)?;
-    if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
-        mounts.extend([seedling_mount(), journal_mount()]);
-    }
+pub fn bootstrap_pod(release: &ReleaseInfo) -> Result<Pod, MissingComponent> {
+    let command = words(&[paths::NODE_SEEDLING, "etcd-start", "--", "etcd", &config_flag(RESOURCES)]);
+    let etcd = etcd(release, Place::Bootstrap, command, vec![seedling_mount(), journal_mount()])?;
     let pod = StaticPod {
         name: "etcd-bootstrap-member".into(),
         namespace: NS_ETCD,
@@ -155,29 +153,24 @@ fn config_flag(dir: &str) -> String {
 /// A master's member: it waits until it is on the member list, then starts with the list as it is (never as a new cluster).
 ///
 /// `peers`: `name=address` of bootstrap and all masters of the inventory.
-pub fn master_pod(release: &ReleaseInfo, peers: &[(String, IpAddr)]) -> Result<Value, MissingComponent> {
+pub fn master_pod(release: &ReleaseInfo, peers: &[(String, IpAddr)]) -> Result<Pod, MissingComponent> {
     let peers: Vec<_> = peers.iter().map(|(name, ip)| format!("{name}={ip}")).collect();
-    let command = json!([
+    let command = words(&[
         paths::NODE_SEEDLING,
         "etcd-join",
-        format!("--name={NODE_NAME}"),
-        format!("--address={NODE_IP}"),
-        format!("--peers={}", peers.join(",")),
-        format!("--resources={RESOURCES}"),
-        format!("--out={JOIN_DIR}/etcd.yaml"),
+        &format!("--name={NODE_NAME}"),
+        &format!("--address={NODE_IP}"),
+        &format!("--peers={}", peers.join(",")),
+        &format!("--resources={RESOURCES}"),
+        &format!("--out={JOIN_DIR}/etcd.yaml"),
         "--",
         "etcd",
-        config_flag(JOIN_DIR)
+        &config_flag(JOIN_DIR),
     ]);
-    let mut etcd = container(release, Place::Master, command)?;
-    if let Some(mounts) = etcd["volumeMounts"].as_array_mut() {
-        mounts.extend([mount("join", JOIN_DIR, false), seedling_mount(), journal_mount(), own_logs()]);
-    }
-    if let Some(env) = etcd["env"].as_array_mut() {
-        let field =
-            |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-        env.extend([field("POD_NAME", "metadata.name"), field("POD_UID", "metadata.uid")]);
-    }
+    let mounts = vec![mount("join", JOIN_DIR, false), seedling_mount(), journal_mount(), own_logs()];
+    let mut etcd = etcd(release, Place::Master, command, mounts)?;
+    let own = [env_of_pod("POD_NAME", "metadata.name"), env_of_pod("POD_UID", "metadata.uid")];
+    etcd.env.get_or_insert_default().extend(own);
     let pod = StaticPod {
         name: "etcd".into(),
         namespace: NS_ETCD,
@@ -187,7 +180,7 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, IpAddr)]) -> Result<V
         volumes: vec![
             resources_volume(Place::Master, POD_CONFIGMAP),
             host_path("data", paths::ETCD_DATA, "DirectoryOrCreate"),
-            json!({"name": "join", "emptyDir": {}}),
+            Volume { name: "join".into(), empty_dir: Some(Default::default()), ..Volume::default() },
             host_path("logs", "/var/log/pods", "Directory"),
             seedling_volume(),
             journal_volume(),
@@ -198,10 +191,9 @@ pub fn master_pod(release: &ReleaseInfo, peers: &[(String, IpAddr)]) -> Result<V
 }
 
 /// What etcd said before it was started again: only this pod's part of the node's logs.
-fn own_logs() -> Value {
-    let mut mount = mount("logs", OWN_LOGS, true);
-    mount["subPathExpr"] = json!(format!("{NS_ETCD}_$(POD_NAME)_$(POD_UID)"));
-    mount
+fn own_logs() -> VolumeMount {
+    let own = format!("{NS_ETCD}_$(POD_NAME)_$(POD_UID)");
+    VolumeMount { sub_path_expr: Some(own), ..mount("logs", OWN_LOGS, true) }
 }
 
 #[cfg(test)]
@@ -237,7 +229,7 @@ mod tests {
     #[test]
     fn pods_have_upstream_names() {
         let release = crate::testing::release();
-        let pod = bootstrap_pod(&release).unwrap();
+        let pod = json!(bootstrap_pod(&release).unwrap());
         assert_eq!(pod["metadata"]["name"], "etcd-bootstrap-member");
         assert_eq!(
             pod["spec"]["containers"][0]["command"],
@@ -249,7 +241,7 @@ mod tests {
                 "--config-file=/etc/kubernetes/secrets/etcd.yaml"
             ])
         );
-        let pod = master_pod(&release, &[]).unwrap();
+        let pod = json!(master_pod(&release, &[]).unwrap());
         assert_eq!(pod["metadata"]["name"], "etcd");
         assert_eq!(pod["metadata"]["labels"]["revision"], "${revision}");
     }

@@ -4,10 +4,10 @@ use crate::ClusterConfig;
 use crate::cluster_config::joined;
 use crate::pod::{Controller, FileRow, Place, file_flags, flags};
 use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Pod;
 use seedling_types::names::NS_KCM;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, ports};
-use serde_json::Value;
 use time::Duration;
 
 pub const POD_CONFIGMAP: &str = "kube-controller-manager-pod";
@@ -73,6 +73,6 @@ pub fn pod(
     release: &ReleaseInfo,
     place: Place,
     kubelet: Duration,
-) -> Result<Value, MissingComponent> {
+) -> Result<Pod, MissingComponent> {
     Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(config, place, kubelet), place))
 }

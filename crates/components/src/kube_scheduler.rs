@@ -1,10 +1,10 @@
 //! kube-scheduler, for the bootstrap node and for the masters.
 
 use crate::pod::{Controller, FileRow, Place, file_flags, flags};
+use k8s_openapi::api::core::v1::Pod;
 use seedling_types::names::NS_SCHEDULER;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, ports};
-use serde_json::Value;
 
 pub const POD_CONFIGMAP: &str = "kube-scheduler-pod";
 
@@ -36,6 +36,6 @@ const CONTROLLER: Controller = Controller {
     memory: "50Mi",
 };
 
-pub fn pod(release: &ReleaseInfo, place: Place) -> Result<Value, MissingComponent> {
+pub fn pod(release: &ReleaseInfo, place: Place) -> Result<Pod, MissingComponent> {
     Ok(CONTROLLER.pod(release.image(CONTROLLER.name)?, args(place), place))
 }

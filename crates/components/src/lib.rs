@@ -15,10 +15,12 @@ pub mod network;
 pub mod node;
 pub mod outside;
 pub mod pod;
+mod template;
 
 pub use cluster_config::{ClusterConfig, ClusterConfigError};
 pub use outside::Outside;
 pub use pod::Place;
+pub use template::BadTemplate;
 
 #[cfg(test)]
 mod testing;

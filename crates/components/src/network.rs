@@ -1,22 +1,22 @@
 //! The pod network (flannel, host-gw) and Services (kube-proxy, nftables), as objects.
 //!
-//! In: the cluster's networks, the API server's internal name, images. Out: what the network operator applies. Nothing here
-//! needs a Service address to start: both agents dial api-int, so their order does not matter.
+//! In: the cluster's networks, the API server's internal name, images. Out: what the network operator applies, which is
+//! `release/templates/network.yaml` with these values.
 
 use crate::cluster_config::{any_address, joined, nth};
-use crate::pod::host_path;
+use crate::template::{self, BadTemplate, quoted};
 use ipnet::IpNet;
-use seedling_types::names::NS_NETWORK;
 use seedling_types::ports;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 
+const TEMPLATE: &str = include_str!("../../../release/templates/network.yaml");
 pub const FLANNEL: &str = "flannel";
 pub const KUBE_PROXY: &str = "kube-proxy";
 /// flanneld writes it after its routes and masquerade rules are in place.
 pub const SUBNET_FILE: &str = "/run/flannel/subnet.env";
 pub const CNI_CONFIG: &str = "/etc/cni/net.d/10-seedling.conflist";
-const CNI_BIN: &str = "/opt/cni/bin";
 
 pub struct NetworkParams<'a> {
     /// One of each family of the cluster.
@@ -41,61 +41,68 @@ pub fn dns_service(service_networks: &[IpNet]) -> Vec<String> {
 }
 
 /// In the order in which they are applied.
-pub fn objects(p: &NetworkParams) -> Vec<Value> {
-    vec![
-        namespace(NS_NETWORK),
-        service_account(NS_NETWORK, FLANNEL),
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-network-flannel"},
-            "rules": [
-                {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
-                {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
-                {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-            ],
-        }),
-        cluster_role_binding("openshift-network-flannel", "openshift-network-flannel", NS_NETWORK, FLANNEL),
-        service_account(NS_NETWORK, KUBE_PROXY),
-        cluster_role_binding("openshift-network-kube-proxy", "system:node-proxier", NS_NETWORK, KUBE_PROXY),
-        config_map("flannel-config", "net-conf.json", &flannel_config(p)),
-        config_map("kube-proxy-config", "config.yaml", &kube_proxy_config(p)),
-        flannel(p),
-        kube_proxy(p),
-    ]
+pub fn objects(p: &NetworkParams) -> Result<Vec<Value>, BadTemplate> {
+    let any = any_address(p.service_networks);
+    let service = kubernetes_service(p.service_networks).map(|address| address.to_string());
+    template::objects(
+        TEMPLATE,
+        &[
+            ("flannel-config", &quoted(flannel_config(p.cluster_networks))),
+            ("cluster-networks", &joined(p.cluster_networks)),
+            ("any-address", &any.to_string()),
+            ("kube-proxy-healthz", &SocketAddr::new(any, ports::KUBE_PROXY_HEALTHZ).to_string()),
+            ("subnet-file", SUBNET_FILE),
+            ("api-host", p.api_host),
+            ("api-port", &p.api_port.to_string()),
+            ("service-address", &service.unwrap_or_default()),
+            ("dns-addresses", &dns_service(p.service_networks).join(",")),
+            ("network-check", &ports::NETWORK_CHECK.to_string()),
+            ("image:flannel", p.flannel_image),
+            ("image:kube-proxy", p.kube_proxy_image),
+            ("image:seedling", p.seedling_image),
+        ],
+    )
 }
 
-fn flannel_config(p: &NetworkParams) -> Value {
-    // All nodes share one layer-2 network, so routes are enough; no encapsulation.
-    let mut config = json!({"Backend": {"Type": "host-gw"}});
-    for network in p.cluster_networks {
+/// flanneld's net-conf.json.
+#[derive(Default, Serialize)]
+struct FlannelConfig {
+    #[serde(rename = "Backend")]
+    backend: Backend,
+    #[serde(rename = "Network", skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
+    #[serde(rename = "IPv6Network", skip_serializing_if = "Option::is_none")]
+    ipv6_network: Option<String>,
+    #[serde(rename = "EnableIPv4")]
+    enable_ipv4: bool,
+    #[serde(rename = "EnableIPv6")]
+    enable_ipv6: bool,
+}
+
+#[derive(Serialize)]
+struct Backend {
+    #[serde(rename = "Type")]
+    kind: &'static str,
+}
+
+impl Default for Backend {
+    /// All nodes share one layer-2 network, so routes are enough; no encapsulation.
+    fn default() -> Self {
+        Self { kind: "host-gw" }
+    }
+}
+
+fn flannel_config(networks: &[IpNet]) -> String {
+    let mut config = FlannelConfig::default();
+    for network in networks {
         match network {
-            IpNet::V4(network) => config["Network"] = json!(network.to_string()),
+            IpNet::V4(network) => (config.network, config.enable_ipv4) = (Some(network.to_string()), true),
             IpNet::V6(network) => {
-                config["IPv6Network"] = json!(network.to_string());
-                config["EnableIPv6"] = json!(true);
+                (config.ipv6_network, config.enable_ipv6) = (Some(network.to_string()), true)
             }
         }
     }
-    if config["Network"].is_null() {
-        config["EnableIPv4"] = json!(false);
-    }
-    config
-}
-
-fn kube_proxy_config(p: &NetworkParams) -> Value {
-    let any = any_address(p.service_networks);
-    json!({
-        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-        "kind": "KubeProxyConfiguration",
-        "mode": "nftables",
-        "clusterCIDR": joined(p.cluster_networks),
-        "bindAddress": any.to_string(),
-        "healthzBindAddress": SocketAddr::new(any, ports::KUBE_PROXY_HEALTHZ).to_string(),
-        "metricsBindAddress": "127.0.0.1:10249",
-        // The kernel's own limits: a node in a container may not raise them.
-        "conntrack": {"maxPerCore": 0, "min": 0},
-        // A Service works as soon as it is known; changes within this time are written together.
-        "nftables": {"minSyncPeriod": "100ms", "syncPeriod": "30s"},
-    })
+    format!("{:#}\n", json!(config))
 }
 
 /// The node's pod network: a bridge with this node's range. Masquerading is flannel's.
@@ -118,160 +125,6 @@ pub fn cni_config(subnets: &[IpNet], mtu: u32) -> Value {
             },
             {"type": "portmap", "capabilities": {"portMappings": true}},
         ],
-    })
-}
-
-fn flannel(p: &NetworkParams) -> Value {
-    let copy = format!("/bin/busybox cp -f {CNI_BIN}/* /host{CNI_BIN}/");
-    let mut env = api_env(p.api_host, p.api_port);
-    env.push(field_env("NODE_NAME", "spec.nodeName"));
-    let service = kubernetes_service(p.service_networks);
-    let mut check_env = env.clone();
-    check_env.extend([
-        json!({"name": "SERVICE_ADDRESS", "value": service.map(|address| address.to_string())}),
-        json!({"name": "DNS_ADDRESS", "value": dns_service(p.service_networks).join(",")}),
-    ]);
-    let pod = json!({
-        "serviceAccountName": FLANNEL,
-        "initContainers": [{
-            "name": "cni-plugins",
-            "image": p.flannel_image,
-            "command": ["/bin/busybox", "sh", "-c", copy],
-            "volumeMounts": [{"name": "cni-bin", "mountPath": format!("/host{CNI_BIN}")}],
-        }],
-        "containers": [
-            {
-                "name": "flannel",
-                "image": p.flannel_image,
-                "command": ["flanneld", "--ip-masq", "--kube-subnet-mgr", format!("--subnet-file={SUBNET_FILE}")],
-                "env": env,
-                "securityContext": {"privileged": true},
-                "volumeMounts": [
-                    {"name": "run", "mountPath": "/run/flannel"},
-                    {"name": "xtables-lock", "mountPath": "/run/xtables.lock"},
-                    {"name": "config", "mountPath": "/etc/kube-flannel", "readOnly": true},
-                ],
-            },
-            {
-                "name": "network-check",
-                "image": p.seedling_image,
-                "command": ["/usr/bin/seedling", "operator", "network-check"],
-                "env": check_env,
-                "ports": [{"name": "report", "containerPort": ports::NETWORK_CHECK, "hostPort": ports::NETWORK_CHECK}],
-                // Quick until the node's network first works, then seldom.
-                "startupProbe": {
-                    "httpGet": {"path": "/readyz", "port": ports::NETWORK_CHECK}, "periodSeconds": 1, "failureThreshold": 1800,
-                },
-                "readinessProbe": {
-                    "httpGet": {"path": "/readyz", "port": ports::NETWORK_CHECK}, "periodSeconds": 5, "failureThreshold": 2,
-                },
-                "volumeMounts": [
-                    {"name": "run", "mountPath": "/run/flannel", "readOnly": true},
-                    {"name": "cni-config", "mountPath": "/etc/cni/net.d"},
-                ],
-            },
-        ],
-        "volumes": [
-            host_path("cni-bin", CNI_BIN, "DirectoryOrCreate"),
-            host_path("cni-config", "/etc/cni/net.d", "DirectoryOrCreate"),
-            host_path("run", "/run/flannel", "DirectoryOrCreate"),
-            host_path("xtables-lock", "/run/xtables.lock", "FileOrCreate"),
-            {"name": "config", "configMap": {"name": "flannel-config"}},
-        ],
-    });
-    daemon_set(NS_NETWORK, FLANNEL, host_network(pod))
-}
-
-/// From empty tables: a kube-proxy 1.36.4 that finds its own tables of an earlier start (seen with nft 1.0.6) leaves the map
-/// of Service addresses empty, and every Service of the node is gone.
-const START_KUBE_PROXY: &str = "for family in ip ip6; do \
-     nft \"add table $family kube-proxy; delete table $family kube-proxy\" || exit 1; \
-     done; \
-     exec kube-proxy --config=/etc/kube-proxy/config.yaml --hostname-override=\"$NODE_NAME\"";
-
-fn kube_proxy(p: &NetworkParams) -> Value {
-    let mut env = api_env(p.api_host, p.api_port);
-    env.push(field_env("NODE_NAME", "spec.nodeName"));
-    let pod = json!({
-        "serviceAccountName": KUBE_PROXY,
-        "containers": [{
-            "name": KUBE_PROXY,
-            "image": p.kube_proxy_image,
-            "command": ["/bin/busybox", "sh", "-c", START_KUBE_PROXY],
-            "env": env,
-            "securityContext": {"privileged": true},
-            "volumeMounts": [
-                {"name": "xtables-lock", "mountPath": "/run/xtables.lock"},
-                {"name": "config", "mountPath": "/etc/kube-proxy", "readOnly": true},
-            ],
-        }],
-        "volumes": [
-            host_path("xtables-lock", "/run/xtables.lock", "FileOrCreate"),
-            {"name": "config", "configMap": {"name": "kube-proxy-config"}},
-        ],
-    });
-    daemon_set(NS_NETWORK, KUBE_PROXY, host_network(pod))
-}
-
-/// The in-cluster client reads these two; api-int answers before any Service address does.
-pub(crate) fn api_env(host: &str, port: u16) -> Vec<Value> {
-    let port = port.to_string();
-    let values = [("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", &port)];
-    values.map(|(name, value)| json!({"name": name, "value": value})).into()
-}
-
-fn host_network(mut pod: Value) -> Value {
-    pod["hostNetwork"] = json!(true);
-    pod["dnsPolicy"] = json!("Default");
-    pod
-}
-
-fn config_map(name: &str, key: &str, content: &Value) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS_NETWORK, "name": name},
-        "data": {key: format!("{content:#}\n")},
-    })
-}
-
-pub(crate) fn service_account(namespace: &str, name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": name}})
-}
-
-fn field_env(name: &str, path: &str) -> Value {
-    json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}})
-}
-
-pub(crate) fn namespace(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {
-            "name": name,
-            "labels": {"openshift.io/run-level": "0", "pod-security.kubernetes.io/enforce": "privileged"},
-            "annotations": {"openshift.io/node-selector": ""},
-        },
-    })
-}
-
-pub(crate) fn cluster_role_binding(name: &str, role: &str, namespace: &str, account: &str) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
-    })
-}
-
-/// One pod on every node, whatever its taints.
-pub(crate) fn daemon_set(namespace: &str, name: &str, mut pod: Value) -> Value {
-    pod["tolerations"] = json!([{"operator": "Exists"}]);
-    pod["priorityClassName"] = json!("system-node-critical");
-    json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet",
-        "metadata": {"namespace": namespace, "name": name, "labels": {"app": name}},
-        "spec": {
-            "selector": {"matchLabels": {"app": name}},
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
-        },
     })
 }
 
@@ -309,7 +162,8 @@ mod tests {
 
     #[test]
     fn no_agent_needs_a_service_address_to_start() {
-        let agents: Vec<_> = objects(&params()).into_iter().filter(|o| o["kind"] == "DaemonSet").collect();
+        let agents: Vec<_> =
+            objects(&params()).unwrap().into_iter().filter(|o| o["kind"] == "DaemonSet").collect();
         assert_eq!(agents.len(), 2);
         for agent in agents {
             let pod = &agent["spec"]["template"]["spec"];
@@ -327,9 +181,9 @@ mod tests {
     }
 
     fn config(params: &NetworkParams, map: &str, key: &str) -> Value {
-        let objects = objects(params);
+        let objects = objects(params).unwrap();
         let config = objects.iter().find(|o| o["metadata"]["name"] == map).unwrap();
-        serde_json::from_str(config["data"][key].as_str().unwrap()).unwrap()
+        serde_saphyr::from_str(config["data"][key].as_str().unwrap()).unwrap()
     }
 
     #[test]
@@ -337,10 +191,13 @@ mod tests {
         let flannel = |params: &NetworkParams| config(params, "flannel-config", "net-conf.json");
         let proxy = |params: &NetworkParams| config(params, "kube-proxy-config", "config.yaml");
         let host_gw = json!({"Type": "host-gw"});
-        assert_eq!(flannel(&params()), json!({"Network": "10.128.0.0/14", "Backend": host_gw}));
+        assert_eq!(
+            flannel(&params()),
+            json!({"Network": "10.128.0.0/14", "EnableIPv4": true, "EnableIPv6": false, "Backend": host_gw})
+        );
         assert_eq!(proxy(&params())["bindAddress"], "0.0.0.0");
         let both = params_of([&PODS, &SERVICES]);
-        let expected = json!({"Network": "10.128.0.0/14", "IPv6Network": "fd01::/48", "EnableIPv6": true, "Backend": host_gw});
+        let expected = json!({"Network": "10.128.0.0/14", "IPv6Network": "fd01::/48", "EnableIPv4": true, "EnableIPv6": true, "Backend": host_gw});
         assert_eq!(flannel(&both), expected);
         assert_eq!(proxy(&both)["clusterCIDR"], "10.128.0.0/14,fd01::/48");
         let six = params_of([&PODS[1..], &SERVICES[1..]]);

@@ -128,6 +128,9 @@ fn by_directories(bundle: &Bundle) -> Vec<Machine> {
             address: address.into(),
             ..Machine::default()
         };
+        // A kubelet runs after the first boot.
+        let kubelet = format!("{}journals/kubelet.log", machine.dir());
+        let machine = Machine { first_boot_done: bundle.get(&kubelet).is_some(), ..machine };
         machines.insert(address, machine);
     }
     machines.into_values().collect()

@@ -10,13 +10,20 @@ const COMMON: [&str; 40] = [
     "level", "msg", "info", "cluster", "node", "has", "have", "be", "this", "that", "does",
 ];
 
-/// The best first; only those that share a whole message with the text, or half of its telling words.
+/// A word that so many rules have at most leads to them by itself.
+const RARE: usize = 2;
+
+/// The best first; only those that share a whole message with the text, or half of its telling words. Where there are none, those that share
+/// a rare word.
 pub fn matches(text: &str) -> Vec<&'static Rule> {
     let lower = text.to_lowercase();
     let said = telling(&lower);
     let mut found: Vec<(usize, &Rule)> =
         RULES.iter().map(|rule| (score(rule, &lower, &said), rule)).collect();
     found.retain(|(score, _)| *score > 0);
+    if found.is_empty() {
+        return by_rare_words(&said);
+    }
     // Equal ones stay in the chain's order.
     found.sort_by_key(|(score, _)| usize::MAX - score);
     let best = found.first().map_or(0, |(score, _)| *score);
@@ -35,6 +42,22 @@ fn score(rule: &Rule, lower: &str, said: &BTreeSet<&str>) -> usize {
         }
     };
     rule.messages.iter().map(of_message).max().unwrap_or_default()
+}
+
+fn by_rare_words(said: &BTreeSet<&str>) -> Vec<&'static Rule> {
+    let has =
+        |rule: &Rule, word: &str| rule.messages.iter().any(|m| telling(&m.to_lowercase()).contains(word));
+    let of_word =
+        |word: &&str| -> Vec<&'static Rule> { RULES.iter().filter(|rule| has(rule, word)).collect() };
+    let words = said.iter().filter(|word| word.len() > 4);
+    let mut rare: Vec<_> = words.map(|word| (of_word(word), word.len())).collect();
+    rare.retain(|(rules, _)| rules.len() <= RARE);
+    // The fewest have it, and the longer it is, the more it tells.
+    rare.sort_by_key(|(rules, length)| (rules.len(), usize::MAX - length));
+    let mut found: Vec<&'static Rule> = rare.into_iter().flat_map(|(rules, _)| rules).collect();
+    found.dedup_by_key(|rule| rule.name);
+    found.truncate(3);
+    found
 }
 
 fn telling(text: &str) -> BTreeSet<&str> {

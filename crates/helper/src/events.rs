@@ -2,6 +2,7 @@
 //! grow without end: what does not fit in between is counted, and a long file is put aside once.
 
 use crate::HelperError;
+use jiff::Timestamp;
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -18,9 +19,12 @@ const WAITING: usize = 8192;
 /// Some hundred thousand events; the file before it is kept as well.
 const LONGEST: u64 = 64 << 20;
 
+/// Its time is written out by who writes the line: whoever tells of it has others to answer.
+type Happened = (Timestamp, HelperEventKind);
+
 #[derive(Clone)]
 pub struct EventLog {
-    sender: mpsc::Sender<HelperEvent>,
+    sender: mpsc::Sender<Happened>,
     lost: Arc<AtomicU64>,
 }
 
@@ -46,14 +50,30 @@ fn open_with(path: &Path, longest: u64) -> Result<(EventLog, Writer), HelperErro
 impl EventLog {
     pub fn send(&self, what: HelperEventKind) {
         // Nobody waits for a line: a server that waited for the disk would be down.
-        if self.sender.try_send(now(what)).is_err() {
+        if self.sender.try_send((Timestamp::now(), what)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn now(what: HelperEventKind) -> HelperEvent {
-    HelperEvent { time: format!("{:.3}", jiff::Timestamp::now()), what }
+/// Writes times. To write a date out takes longer than the rest of a line, and in a flood thousands of lines have the same second.
+#[derive(Default)]
+struct Clock {
+    second: i64,
+    /// Without its fraction.
+    text: String,
+}
+
+impl Clock {
+    /// RFC 3339, UTC, milliseconds.
+    fn text(&mut self, time: Timestamp) -> String {
+        let second = time.as_second();
+        if self.text.is_empty() || self.second != second {
+            let whole = Timestamp::from_second(second).unwrap_or(time);
+            *self = Self { second, text: format!("{whole:.0}").trim_end_matches('Z').into() };
+        }
+        format!("{}.{:03}Z", self.text, time.subsec_millisecond())
+    }
 }
 
 impl Writer {
@@ -66,11 +86,11 @@ impl Writer {
 
 async fn write(
     mut file: Appended,
-    mut events: mpsc::Receiver<HelperEvent>,
+    mut events: mpsc::Receiver<Happened>,
     mut finish: oneshot::Receiver<()>,
     lost: Arc<AtomicU64>,
 ) {
-    let mut batch = Vec::new();
+    let (mut batch, mut clock) = (Vec::new(), Clock::default());
     loop {
         tokio::select! {
             biased;
@@ -79,10 +99,11 @@ async fn write(
         }
         match lost.swap(0, Ordering::Relaxed) {
             0 => {}
-            events => batch.push(now(HelperEventKind::Lost { events })),
+            events => batch.push((Timestamp::now(), HelperEventKind::Lost { events })),
         }
         let mut lines = Vec::new();
-        for event in batch.drain(..) {
+        for (time, what) in batch.drain(..) {
+            let event = HelperEvent { time: clock.text(time), what };
             if let Ok(line) = serde_json::to_vec(&event) {
                 lines.extend(line);
                 lines.push(b'\n');
@@ -126,6 +147,23 @@ mod tests {
 
     fn restarted(n: usize) -> HelperEventKind {
         HelperEventKind::Restarted { what: n.to_string(), reason: String::new() }
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        let mut clock = Clock::default();
+        let times = [
+            1_700_000_000_000i64,
+            1_700_000_000_007,
+            1_700_000_000_999,
+            1_700_000_001_000,
+            0,
+            1_700_000_000_120,
+        ];
+        for milliseconds in times {
+            let time = Timestamp::from_millisecond(milliseconds).unwrap();
+            assert_eq!(clock.text(time), format!("{time:.3}"));
+        }
     }
 
     /// One thread: the writer gets its turn only afterwards.

@@ -18,6 +18,7 @@ mod heart;
 pub mod http;
 pub mod init;
 mod keep;
+mod kept;
 pub mod lb;
 mod limits;
 pub mod live;
@@ -188,6 +189,7 @@ pub async fn run(path: &Path, after: Option<String>) -> Result<(), HelperError> 
     let mut reload = signal(SignalKind::hangup()).map_err(HelperError::Signal)?;
     let (config, mut digest) = read(path)?;
     let ready = config.ready_file.clone();
+    let after = after.or_else(|| left_behind(&ready));
     // A file left by a killed predecessor must not say that we listen.
     remove(&ready)?;
     let limits = Limits::of(allow_many_files());
@@ -233,6 +235,12 @@ pub async fn run(path: &Path, after: Option<String>) -> Result<(), HelperError> 
     servers.shutdown().await;
     writer.finish().await;
     Ok(())
+}
+
+/// Why it is started again, where nobody says so: who is told to end removes its ready file.
+fn left_behind(ready: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(ready).ok()?;
+    Some(format!("process {} was killed", text.lines().next().unwrap_or_default()))
 }
 
 /// The config as it is on disk now, if it can be taken over: its digest. Otherwise everything stays as it is, and the reason is told.

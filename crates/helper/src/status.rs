@@ -4,7 +4,7 @@
 use crate::boot::script::{INITRAMFS, KERNEL, NO_DEVICE};
 use crate::dhcp::pool::Leases;
 use seedling_types::boot::{BootState, BootStep, Install};
-use seedling_types::helper::{HelperEvent, HelperEventKind as Kind};
+use seedling_types::helper::{HelperEvent, HelperEventKind as Kind, PROBE_MAC};
 use seedling_types::{HelperConfig, Host, Role, ports};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,8 +63,8 @@ pub fn status(
     let mut unknown: BTreeMap<&str, Unknown> = BTreeMap::new();
     for event in events {
         let Kind::Dhcp { message, mac, .. } = &event.what else { continue };
-        // Somebody who was enrolled since is known.
-        if message != "DISCOVER" || config.inventory.by_mac(mac).is_some() {
+        // Somebody who was enrolled since is known, and a check's own question is nobody's.
+        if message != "DISCOVER" || config.inventory.by_mac(mac).is_some() || is_probe(mac) {
             continue;
         }
         let address = leases.given.get(mac).map(|lease| lease.address.into());
@@ -78,6 +78,11 @@ pub fn status(
         row.asked += 1;
     }
     Status { machines, unknown: unknown.into_values().collect() }
+}
+
+fn is_probe(mac: &str) -> bool {
+    let begins = PROBE_MAC.map(|byte| format!("{byte:02x}")).join(":");
+    mac.to_lowercase().starts_with(&begins)
 }
 
 fn machine(

@@ -29,6 +29,9 @@ fn event(word: &str) -> Kind {
         "stranger" => {
             Kind::Dhcp { message: detail.into(), mac: "52:54:00:00:00:99".into(), host: None, address: None }
         }
+        "check" => {
+            Kind::Dhcp { message: detail.into(), mac: "02:5E:ED:01:02:03".into(), host: None, address: None }
+        }
         "tftp" => tftp("ok"),
         "stopped" => tftp("the machine stopped it: enough"),
         "missing" => tftp("not found"),
@@ -98,7 +101,8 @@ fn the_first_broken_link_is_named() {
 
 #[test]
 fn strangers_are_listed() {
-    let status = of(None, "stranger=DISCOVER stranger=REFUSED stranger=DISCOVER dhcp=DISCOVER");
+    let status =
+        of(None, "stranger=DISCOVER stranger=REFUSED stranger=DISCOVER dhcp=DISCOVER check=DISCOVER");
     let row = Unknown {
         mac: "52:54:00:00:00:99".into(),
         seen: "2026-01-01T00:00:02.000Z".into(),

@@ -10,13 +10,15 @@ use std::path::Path;
 const DIRECTORIES: &[&str] =
     &["usr/lib/modules", "var/log/journal", "var/lib/containerd", "var/lib/etcd", "var/lib/kubelet"];
 
-/// Different after every debootstrap, and nothing that a node reads: logs, caches, backups, locks, device nodes.
+/// Different after every debootstrap, and nothing that a node reads: logs, caches, backups, locks, device nodes. D-Bus's number of the machine
+/// would be the same on all of them; where there is none, systemd makes it a link to the machine's own when it boots.
 const EMPTIED: &[&str] = &["dev", "run", "tmp", "var/cache", "var/log", "var/tmp"];
 #[rustfmt::skip]
 const BACKUPS: &[&str] = &[
     "etc/.pwd.lock", "etc/group-", "etc/gshadow-", "etc/passwd-", "etc/shadow-", "etc/subgid-", "etc/subuid-",
     "var/lib/dpkg/available-old", "var/lib/dpkg/diversions-old", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend",
     "var/lib/dpkg/statoverride-old", "var/lib/dpkg/status-old", "var/lib/dpkg/triggers/Lock",
+    "var/lib/dbus/machine-id",
 ];
 const SHADOW: &str = "etc/shadow";
 
@@ -85,17 +87,18 @@ mod tests {
     fn what_differs_between_two_runs_is_gone() {
         let root = tempfile::tempdir().unwrap();
         let path = |name: &str| root.path().join(name);
-        for folder in ["var/log/apt", "etc", "elsewhere"] {
+        for folder in ["var/log/apt", "var/lib/dbus", "etc", "elsewhere"] {
             fs::create_dir_all(path(folder)).unwrap();
         }
         fs::write(path("var/log/apt/term.log"), "today").unwrap();
         fs::write(path("etc/shadow-"), "").unwrap();
+        fs::write(path("var/lib/dbus/machine-id"), "0123").unwrap();
         fs::write(path("elsewhere/shadow"), "root:*:20000:0:99999:7:::\n").unwrap();
         fs::set_permissions(path("elsewhere/shadow"), Permissions::from_mode(0o640)).unwrap();
         fs::hard_link(path("elsewhere/shadow"), path("etc/shadow")).unwrap();
         normalise(root.path()).unwrap();
         assert_eq!(fs::read_dir(path("var/log")).unwrap().count(), 0);
-        assert!(!path("etc/shadow-").exists());
+        assert!(!path("etc/shadow-").exists() && !path("var/lib/dbus/machine-id").exists());
         assert_eq!(fs::read_to_string(path("etc/shadow")).unwrap(), "root:*::0:99999:7:::\n");
         assert_eq!(fs::metadata(path("etc/shadow")).unwrap().mode() & 0o777, 0o640);
         assert!(

@@ -2,7 +2,6 @@
 
 use crate::boot::{INITRAMFS, KERNEL, ROOT, TIME};
 use crate::furnish::put;
-use crate::needs::{ISO, check};
 use crate::recipe::MEDIUM_CFG;
 use crate::run::{Progress, Result, at, finish, remove_tree};
 use crate::{Contents, arguments_cfg};
@@ -21,7 +20,6 @@ pub(crate) async fn make(
     out: &Path,
     progress: Progress<'_>,
 ) -> Result<()> {
-    check(ISO)?;
     let (making, tree) = (out.with_extension("making"), out.with_extension("tree"));
     remove_tree(&making)?;
     remove_tree(&tree)?;

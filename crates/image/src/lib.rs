@@ -71,6 +71,8 @@ pub async fn build(
     out: Option<&Path>,
     progress: Progress<'_>,
 ) -> Result<PathBuf> {
+    // Before the minutes that the boot image takes.
+    needs::check(&needs::of(format))?;
     let image = boot::ensure(cache, progress).await?;
     let (name, folder) = match (format, out) {
         (Format::Netboot, None) => return Ok(image),

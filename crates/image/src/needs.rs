@@ -1,5 +1,6 @@
 //! What building an image needs of this machine, and which Debian packages bring it. Nobody who only runs labs of containers needs it.
 
+use crate::Format;
 use crate::run::{ImageError, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,6 +33,17 @@ pub(crate) const DISK: &[Need] =
 pub(crate) const QCOW2: &[Need] = &[("qemu-img", "qemu-utils")];
 pub(crate) const ISO: &[Need] =
     &[("grub-mkrescue", "grub-common"), ("xorriso", "xorriso"), ("mformat", "mtools")];
+
+/// Of a whole build, the boot image included.
+pub(crate) fn of(format: Format) -> Vec<Need> {
+    let more = match format {
+        Format::Netboot => vec![],
+        Format::Raw => DISK.to_vec(),
+        Format::Qcow2 => [DISK, QCOW2].concat(),
+        Format::Iso => ISO.to_vec(),
+    };
+    [BOOT_IMAGE.to_vec(), more].concat()
+}
 
 /// Fails with one command that installs all that is missing.
 pub(crate) fn check(needs: &[Need]) -> Result<()> {
@@ -73,13 +85,16 @@ mod tests {
              run `apt install ipxe squashfs-tools`"
         );
         assert!(in_path("sh") && !in_path("no-such-program"));
+        let error =
+            missing(&of(Format::Iso), |need| !["debootstrap", "xorriso"].contains(&need)).unwrap_err();
+        assert!(error.to_string().ends_with("run `apt install debootstrap xorriso`"), "{error}");
     }
 
     /// The script that tests use to install what is missing knows every package.
     #[test]
     fn the_script_installs_them() {
         let script = include_str!("../../../scripts/qemu.sh");
-        for (need, package) in [BOOT_IMAGE, DISK, QCOW2, ISO].concat() {
+        for (need, package) in [Format::Qcow2, Format::Iso].into_iter().flat_map(of) {
             let known = script.split([' ', '\n', '(', ')']).any(|word| word == package);
             assert!(known || package == "dpkg", "{need}: {package}");
         }

@@ -107,21 +107,33 @@ pub fn boot_chain(events: &[HelperEvent], host: &Host) -> Position {
 impl Position {
     /// For people: what it waits for, and where to look.
     pub fn explain(self, node: &str) -> String {
+        let logs = format!("`lab logs {node}`");
+        let hint = match self {
+            Position::NoDhcp | Position::NoIgnitionFetch | Position::NetworkBoot | Position::Installed => {
+                logs
+            }
+            Position::InstallFailed => format!("`helper status`, {logs}"),
+            Position::IgnitionRefused { .. } => "`lab logs`".into(),
+            Position::McsRefused => {
+                let log = seedling_types::paths::MCS_AUDIT_LOG;
+                format!("`lab exec bootstrap -- tail {log}`, then the masters")
+            }
+            _ => return self.says(),
+        };
+        format!("{} ({hint})", self.says())
+    }
+
+    /// Without where to look in a lab.
+    pub fn says(self) -> String {
         match self {
-            Position::NoDhcp => format!("no address yet: DHCP has not answered it (`lab logs {node}`)"),
-            Position::NoIgnitionFetch => {
-                format!("has an address, fetched no Ignition config (`lab logs {node}`)")
-            }
-            Position::NetworkBoot => {
-                format!("boots over the network, and fetches its system (`lab logs {node}`)")
-            }
+            Position::NoDhcp => "no address yet: DHCP has not answered it".into(),
+            Position::NoIgnitionFetch => "has an address, fetched no Ignition config".into(),
+            Position::NetworkBoot => "boots over the network, and fetches its system".into(),
             Position::Installing => "installs itself to its disk".into(),
-            Position::InstallFailed => {
-                format!("could not install itself (`helper status`, `lab logs {node}`)")
-            }
-            Position::Installed => format!("is installed, and boots from its disk (`lab logs {node}`)"),
+            Position::InstallFailed => "could not install itself".into(),
+            Position::Installed => "is installed, and boots from its disk".into(),
             Position::IgnitionRefused { status } => {
-                format!("the helper answered {status} to its Ignition request (`lab logs`)")
+                format!("the helper answered {status} to its Ignition request")
             }
             Position::NoMcsFetch => {
                 format!("has its pointer config, has not reached the machine-config server on {}", ports::MCS)
@@ -129,12 +141,7 @@ impl Position {
             Position::WaitsForMasters => {
                 "waits for the masters: the bootstrap machine serves no workers".into()
             }
-            Position::McsRefused => {
-                let log = seedling_types::paths::MCS_AUDIT_LOG;
-                format!(
-                    "asks the machine-config server in vain (`lab exec bootstrap -- tail {log}`, then the masters)"
-                )
-            }
+            Position::McsRefused => "asks the machine-config server in vain".into(),
             Position::Fetched => "fetched its configuration".into(),
         }
     }

@@ -22,18 +22,21 @@ const SSH_WITHIN: Duration = Duration::from_secs(60);
 const FETCH: Duration = Duration::from_secs(5);
 
 const SWITCHED_ON: &str = "machines switched on";
-const API: &str = "the API to answer";
-const MASTERS: &str = "all masters to join";
-const ETCD: &str = "all masters to carry etcd";
-const COMPLETE: &str = "bootstrapping to complete";
-pub(crate) const MEMBER_REMOVED: &str = "the bootstrap etcd member to be removed";
+pub(crate) const MEMBER_REMOVED: &str = Milestone::BootstrapMemberRemoved.awaited().sentence;
 const SWITCHED_OFF: &str = "bootstrap node switched off";
-const FINISHED: &str = "all operators to have finished";
-const WORKERS: &str = "all workers to be Ready";
 
 /// Milestones in their order, by the beginning of their names. The last one is reached only where there are workers.
-pub(crate) const AWAITED: [&str; 9] =
-    [SWITCHED_ON, API, MASTERS, ETCD, COMPLETE, MEMBER_REMOVED, SWITCHED_OFF, FINISHED, WORKERS];
+pub(crate) const AWAITED: [&str; 9] = [
+    SWITCHED_ON,
+    Milestone::ApiUp.awaited().sentence,
+    Milestone::MastersJoined(0).awaited().sentence,
+    Milestone::EtcdOnMasters.awaited().sentence,
+    Milestone::BootstrapComplete.awaited().sentence,
+    MEMBER_REMOVED,
+    SWITCHED_OFF,
+    Milestone::Initialized.awaited().sentence,
+    Milestone::WorkersReady(0).awaited().sentence,
+];
 
 pub struct BringUp<'a> {
     pub lab: Lab,
@@ -102,10 +105,10 @@ impl<'a> BringUp<'a> {
 
     /// `says` is for people, when it is reached.
     async fn wait(&mut self, milestone: Milestone, says: &str) -> Result<(), LabError> {
-        let what = milestone.awaited().sentence;
+        let awaited = milestone.awaited();
         // The milestones tell; what the machines are at in between is in `lab status` and `lab journal`.
         let hint = format!("seedling lab journal --name {}", self.lab.record.spec.name);
-        let condition = Condition::new(what, NO_PROGRESS, hint).quiet();
+        let condition = Condition::new(awaited, NO_PROGRESS, hint).quiet();
         let (lab, mut at_work) = (&self.lab, AtWork::default());
         let fetching = keep_fetching(lab);
         let instead = |news: &News| match (milestone, news.text.as_str()) {
@@ -119,7 +122,7 @@ impl<'a> BringUp<'a> {
             never = fetching => match never {},
         };
         match met {
-            Ok(seen) => self.reached(&format!("{what}: {seen}"), &format!("{says}: {seen}")),
+            Ok(seen) => self.reached(&format!("{}: {seen}", awaited.sentence), &format!("{says}: {seen}")),
             Err(unmet) => Err(LabError::NotGrown(format!("{unmet}\n{}", chains(&self.lab).await))),
         }
     }

@@ -2,7 +2,7 @@
 //! (`helper keep`) starts it again when it dies.
 
 use crate::processes::{self, Process};
-use crate::{Lab, LabError, MachineKind, Result, at};
+use crate::{Lab, LabError, MachineKind, Result, at, conditions};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use nix::sys::signal::Signal;
 use seedling_machines::Boot;
@@ -32,8 +32,14 @@ const HELPER: &str = "run";
 const KEEPER: &str = "keep";
 /// What a QEMU machine installs itself on.
 const QEMU_DISK: &str = "/dev/vda";
+const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 /// A longer log of earlier runs is put aside.
 const LONG_LOG: u64 = 16 << 20;
+
+/// What whoever has started a helper waits for.
+pub fn listens(hint: String) -> Condition {
+    Condition::within(&conditions::HELPER_LISTENS, LISTENS_WITHIN, hint)
+}
 
 /// Starts it unless it runs, and waits until it listens. Returns where the API is reached from outside.
 pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr> {
@@ -49,7 +55,7 @@ pub(crate) async fn ensure(lab: &Lab, program: &Path) -> Result<SocketAddr> {
         }
     };
     let hint = format!("read {}", lab.helper_log().display());
-    let condition = Condition::within("the helper to listen", Duration::from_secs(15), hint);
+    let condition = listens(hint);
     // Our own child is asked itself: one that is becoming another program has no arguments for a moment.
     let mut ended = || match &mut started {
         Some(child) => !matches!(child.try_wait(), Ok(None)),
@@ -171,8 +177,7 @@ pub async fn reload_config(config: &Path, ready: &Path, digest: &str, log: &Path
     }
     find(config).iter().for_each(|helper| helper.signal(Signal::SIGHUP));
     let hint = format!("read {}", log.display());
-    let condition =
-        Condition::within("the helper to take up its config", Duration::from_secs(15), hint).quiet();
+    let condition = Condition::within(&conditions::HELPER_TAKES_CONFIG, LISTENS_WITHIN, hint).quiet();
     wait_for(&condition, POLL, async || match goes_by() {
         Some(taken_up) if taken_up == digest => Probe::Met(true),
         Some(_) => Probe::Unmet("it goes by the config before".into()),

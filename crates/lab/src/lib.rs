@@ -9,6 +9,7 @@ pub mod boot_chain;
 mod bring_up;
 mod change;
 pub mod chaos;
+mod conditions;
 pub mod diagnose;
 mod down;
 pub mod gather;
@@ -32,15 +33,16 @@ mod up;
 pub use boot_chain::{Position, boot_chain};
 pub use bring_up::BringUp;
 pub use change::{Change, may_leave, write_hosts};
+pub use conditions::CONDITIONS;
 pub use down::down;
-pub use helper::reload_config;
+pub use helper::{listens, reload_config};
 pub use kinds::{Kinds, MachineKind, Machines};
 pub use overview::{Overview, overview};
 pub use seed::seed;
 pub use spec::{
     HELPER, LabSpec, Stack, check_name, default_inventory, inventory_of, new_machine, with_workers,
 };
-pub use status::{NodeStatus, Open, Status, open, read_events, status};
+pub use status::{HelperStatus, NodeStatus, Open, Place, Status, open, read_events, status};
 pub use step::Pace;
 pub use store::{Lab, Labs, Record, ssh_key};
 pub use up::{Options, up};
@@ -58,7 +60,7 @@ pub enum LabError {
     Unknown(String),
     #[error("lab {lab:?} has no node {node:?}; it has {}", .known.join(", "))]
     UnknownNode { lab: String, node: String, known: Vec<String> },
-    #[error("{0:?} is no name for a lab: use up to 32 lower-case letters, digits and '-'")]
+    #[error("{0:?} is not a valid name for a lab: use up to 32 lower-case letters, digits and '-'")]
     Name(String),
     #[error("{}", .0.iter().map(told).collect::<Vec<_>>().join("\n"))]
     Machines(Vec<InventoryError>),

@@ -2,7 +2,7 @@
 //!
 //! In: what each master's own member says of the list, of the raft term and of its data at one revision. Out: whether all say the same.
 
-use crate::{Lab, Result};
+use crate::{Lab, Result, conditions};
 use seedling_steps::{Condition, Probe, wait_for};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -65,8 +65,7 @@ pub fn one_cluster(members: &[Member]) -> Result<(), String> {
 
 /// Asks all masters until they agree, for a minute at most: an election or a compaction may just be under way.
 pub async fn agree(lab: &Lab) -> Result<()> {
-    let condition =
-        Condition::within("etcd's members to be one cluster", AGREE_WITHIN, "etcdctl member list, on each");
+    let condition = Condition::within(&conditions::ONE_CLUSTER, AGREE_WITHIN, "etcdctl member list, on each");
     let agreed = wait_for(&condition, Duration::from_millis(500), async || match ask_all(lab).await {
         Ok(members) => one_cluster(&members).map_or_else(Probe::Unmet, Probe::Met),
         Err(why) => Probe::Unmet(why),

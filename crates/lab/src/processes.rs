@@ -1,6 +1,6 @@
 //! Processes of a lab, recognised by the arguments they were started with, and ended by pid and start time.
 
-use crate::Result;
+use crate::{Result, conditions};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_steps::{Condition, Probe, wait_for};
@@ -36,7 +36,7 @@ pub(crate) fn find(arguments: &[&OsStr]) -> Vec<Process> {
 pub(crate) async fn end(arguments: &[&OsStr], signal: Signal) -> Result<()> {
     find(arguments).iter().for_each(|process| process.signal(signal));
     let hint = "see `ps` and end them by hand";
-    let condition = Condition::within("processes of the lab to end", Duration::from_secs(3), hint);
+    let condition = Condition::within(&conditions::PROCESSES_ENDED, Duration::from_secs(3), hint);
     let gone = wait_for(&condition, Duration::from_millis(20), async || {
         let left: Vec<_> = find(arguments).iter().map(|p| p.pid.to_string()).collect();
         if left.is_empty() { Probe::Met(()) } else { Probe::Unmet(format!("pid {}", left.join(", "))) }

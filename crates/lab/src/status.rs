@@ -3,11 +3,11 @@
 use crate::{Lab, LabError, Position, boot_chain, helper};
 use futures::future::try_join_all;
 use seedling_machines::{Inspection, Machine, Power};
-use seedling_steps::journal::fold;
+use seedling_steps::journal::{State, fold};
 use seedling_types::helper::HelperEvent;
 use seedling_types::{Host, Role};
 use serde::Serialize;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
@@ -19,10 +19,21 @@ const FETCH_WITHIN: Duration = Duration::from_secs(4);
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     pub name: String,
-    pub api: Option<SocketAddr>,
+    pub place: Place,
+    /// Where it is reached from here.
+    pub api: Option<String>,
     pub kubeconfig: Option<PathBuf>,
-    pub helper: HelperStatus,
+    /// None: not on this machine.
+    pub helper: Option<HelperStatus>,
     pub nodes: Vec<NodeStatus>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    Lab,
+    /// Machines that somebody else switches on, asked by ssh.
+    Elsewhere,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -33,17 +44,33 @@ pub struct HelperStatus {
     pub address: IpAddr,
 }
 
+impl NodeStatus {
+    /// None: nobody knows.
+    pub fn power(&self) -> Option<Power> {
+        self.inspection.as_ref().map(|inspection| inspection.power)
+    }
+}
+
+impl HelperStatus {
+    /// Of one that this machine runs with its own configuration, or does not.
+    pub fn here(config: &Path, address: IpAddr) -> Self {
+        let pid = helper::find(config).first().map(|p| p.pid);
+        Self { pid, ready: pid.is_some(), address }
+    }
+}
+
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     pub name: String,
     pub role: Role,
-    /// `container` or `qemu`.
+    /// `container`, `qemu` or, elsewhere, `machine`.
     pub kind: &'static str,
     pub mac: String,
     pub address: IpAddr,
+    /// None: a machine elsewhere that does not answer. It may be off.
     #[serde(flatten)]
-    pub inspection: Inspection,
+    pub inspection: Option<Inspection>,
     #[serde(flatten)]
     pub position: Position,
     /// Ignition has been applied; systemd has been started.
@@ -71,7 +98,10 @@ impl fmt::Display for Open {
 
 /// Of a machine that runs.
 pub fn open(lab: &Lab, node: &str) -> Vec<Open> {
-    let state = fold(&lab.journal(node));
+    open_in(&fold(&lab.journal(node)))
+}
+
+pub(crate) fn open_in(state: &State) -> Vec<Open> {
     let open = state.open().map(|(who, step)| Open {
         who: who.into(),
         step: step.name.clone(),
@@ -88,21 +118,18 @@ pub async fn status(lab: &Lab) -> Result<Status, LabError> {
         let machine = lab.machine(&host.name)?;
         let mut status =
             node(host, &machine, machine.inspect().await?, lab.has_its_config(&machine), &events);
-        if status.inspection.power == Power::On {
+        if status.power() == Some(Power::On) {
             status.open = open(lab, &host.name);
         }
         Ok::<_, LabError>(status)
     });
-    let pid = helper::find(&lab.helper_config()).first().map(|p| p.pid);
+    let helper = HelperStatus::here(&lab.helper_config(), spec.helper);
     Ok(Status {
         name: spec.name.clone(),
-        api: lab.record.api,
+        place: Place::Lab,
+        api: lab.record.api.map(|address| address.to_string()),
         kubeconfig: Some(lab.kubeconfig()).filter(|path| path.exists()),
-        helper: HelperStatus {
-            pid,
-            ready: pid.is_some() && lab.helper_ready().exists(),
-            address: spec.helper,
-        },
+        helper: Some(HelperStatus { ready: helper.ready && lab.helper_ready().exists(), ..helper }),
         nodes: try_join_all(nodes).await?,
     })
 }
@@ -130,6 +157,7 @@ fn node(
         (Power::On, false) => position.explain(&host.name),
     };
     let Host { name, role, mac, address, .. } = host.clone();
+    let inspection = Some(inspection);
     NodeStatus { name, role, kind, mac, address, inspection, position, first_boot_done, open: vec![], says }
 }
 

@@ -7,12 +7,16 @@ use seedling_types::paths;
 use serde_json::{Value, json};
 
 /// What a config is put together from.
+#[derive(PartialEq)]
 pub struct Parts {
     pub rendered: MachineConfig,
     pub controller_config: Value,
     /// With which the kubelet asks for its first certificate.
     pub kubeconfig: String,
 }
+
+/// So that one that is shared is known to be itself without a look at what it has.
+impl Eq for Parts {}
 
 pub(crate) fn document(parts: &Parts, version: Version) -> Result<Value, Untranslatable> {
     let name = &parts.rendered.metadata.name;

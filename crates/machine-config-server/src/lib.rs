@@ -8,19 +8,21 @@ mod admit;
 mod audit;
 pub mod bootstrapper;
 mod document;
+mod kept;
 mod proxy;
 mod ready;
 mod route;
 mod source;
 
 use admit::{Asked, admit};
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use axum_server::{Handle, tls_rustls::RustlsConfig};
+use kept::Kept;
 pub use proxy::{Caller, KnowCaller};
 use route::{Route, route};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
@@ -68,11 +70,11 @@ impl Listen {
 /// On the bootstrap node, from files.
 pub async fn serve_bootstrap() -> Result<(), ServeError> {
     let inventory = inventory::read(&Path::new(paths::OPT_OPENSHIFT).join("hosts.yaml"))?;
-    let source = Source::Bootstrap {
-        base: paths::MCS_BOOTSTRAP.into(),
-        kubeconfig: "/etc/mcs/kubeconfig".into(),
-        tokens: paths::MCS_NODE_TOKENS.into(),
-    };
+    let source = Source::bootstrap(
+        paths::MCS_BOOTSTRAP.into(),
+        "/etc/mcs/kubeconfig".into(),
+        paths::MCS_NODE_TOKENS.into(),
+    );
     // Nobody changes it there; the sender stays, so that the receiver does.
     let inventory = watch::Sender::new(inventory);
     serve_here(source, inventory.subscribe()).await
@@ -95,6 +97,8 @@ struct Server {
     inventory: watch::Receiver<Inventory>,
     audit: Arc<audit::Log>,
     ready: ready::Readiness,
+    /// By pool and Ignition version, of a pool's parts.
+    documents: Kept<Arc<document::Parts>, Bytes>,
 }
 
 /// Serves until told to stop by SIGTERM; the handles say where it listens.
@@ -110,7 +114,8 @@ pub async fn serve(
     let config = RustlsConfig::from_config(Arc::new(tls_config(tls_dir)?));
     let audit = Arc::new(audit::Log::to(audit));
     let know_caller = KnowCaller { inventory: inventory.clone(), audit: audit.clone() };
-    let server = Arc::new(Server { source, inventory, audit, ready: ready::Readiness::default() });
+    let (ready, documents) = Default::default();
+    let server = Arc::new(Server { source, inventory, audit, ready, documents });
     let app = Router::new().fallback(answer).with_state(server).into_make_service();
     tokio::spawn(stop_on_signal([tls.clone(), plain.clone()]));
     let failed = |address| move |source| ServeError::Listen { address, source };
@@ -178,14 +183,19 @@ async fn answer(
 async fn guarded(server: &Server, caller: &Caller, pool: &str, request: &Parts) -> Response {
     let text = |name| request.headers.get(name).and_then(|v| v.to_str().ok());
     let token = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
-    let inventory = server.inventory.borrow().clone();
-    let (verdict, response) = match server.source.admission().await {
+    let admission = server.source.admission().await;
+    // Who is known is asked once it is known whom to admit, and not held while the config is made.
+    let (node, verdict) = {
+        let inventory = server.inventory.borrow();
+        let node = admit::machine(caller, &inventory).map(|host| host.name.clone());
+        let asked = Asked { caller, pool, token };
+        (node, admission.map(|admission| admit(&asked, &inventory, &admission)))
+    };
+    let (verdict, response) = match verdict {
         // Whether it may have it is not known: it is to ask again, as Ignition does after a 5xx.
         Err(e) => (Err(e.to_string()), StatusCode::INTERNAL_SERVER_ERROR.into_response()),
-        Ok(admission) => match admit(&Asked { caller, pool, token }, &inventory, &admission) {
-            Ok(why) => (Ok(why), config(&server.source, pool, &request.headers).await),
-            Err(why) => (Err(why), forbidden()),
-        },
+        Ok(Ok(why)) => (Ok(why), config(server, pool, &request.headers).await),
+        Ok(Err(why)) => (Err(why), forbidden()),
     };
     let asked = audit::Request {
         method: request.method.as_str(),
@@ -193,12 +203,11 @@ async fn guarded(server: &Server, caller: &Caller, pool: &str, request: &Parts) 
         user_agent: text(header::USER_AGENT).unwrap_or_default(),
         status: response.status().as_u16(),
     };
-    let node = admit::machine(caller, &inventory).map(|host| host.name.as_str());
-    server.audit.config(caller, node, &asked, &verdict);
+    server.audit.config(caller, node.as_deref(), &asked, &verdict);
     response
 }
 
-async fn config(source: &Source, pool: &str, headers: &HeaderMap) -> Response {
+async fn config(server: &Server, pool: &str, headers: &HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
     let version = match negotiate(accept) {
         Ok(version) => version,
@@ -207,14 +216,13 @@ async fn config(source: &Source, pool: &str, headers: &HeaderMap) -> Response {
             return StatusCode::BAD_REQUEST.into_response();
         }
     };
-    let parts = match source.parts(pool).await {
+    let parts = match server.source.parts(pool).await {
         Ok(parts) => parts,
         Err(e) => return failed(pool, &e).into_response(),
     };
-    match document::document(&parts, version) {
-        Ok(config) => {
-            ([(header::CONTENT_TYPE, "application/json")], Body::from(config.to_string())).into_response()
-        }
+    let make = |parts: &Arc<_>| document::document(parts, version).map(|config| config.to_string().into());
+    match server.documents.of(&format!("{pool} {version}"), parts, make) {
+        Ok(config) => ([(header::CONTENT_TYPE, "application/json")], Body::from(config)).into_response(),
         Err(e) => {
             tracing::warn!("pool {pool:?}: {e}");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 const FRESH: Duration = Duration::from_secs(1);
 /// Those every cluster has: requests for other names do not keep the operator from asking for these.
-const POOLS: [&str; 3] = ["master", "worker", "arbiter"];
+pub(crate) const POOLS: [&str; 3] = ["master", "worker", "arbiter"];
 
 #[derive(Default)]
 pub(crate) struct Readiness {

@@ -56,7 +56,8 @@ fn decode(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).and_then(|h| u8::from_str_radix(std::str::from_utf8(h).ok()?, 16).ok());
+        let digits = tail.get(..2).filter(|two| two.iter().all(u8::is_ascii_hexdigit));
+        let hex = digits.and_then(|h| u8::from_str_radix(std::str::from_utf8(h).ok()?, 16).ok());
         match hex {
             Some(byte) if *first == b'%' => {
                 bytes.push(byte);
@@ -83,6 +84,11 @@ mod tests {
             Route::Redirect("/healthz?x".into())
         );
         assert_eq!(route(&Method::GET, "/config/%", None), Route::Config("%".into()));
+        assert_eq!(
+            route(&Method::GET, "/config/%+1", None),
+            Route::Config("%+1".into()),
+            "no number has a sign"
+        );
         assert_eq!(route(&Method::GET, "/config/", None), Route::Config("config".into()));
         assert_eq!(route(&Method::HEAD, "/readyz/master", None), Route::Ready("master".into()));
         assert_eq!(route(&Method::GET, "/", None), Route::NotFound);

@@ -2,6 +2,8 @@
 
 use crate::bootstrapper::{TokenError, Tokens};
 use crate::document::Parts;
+use crate::kept::{Kept, Shared};
+use crate::ready::POOLS;
 use kube::Client;
 use seedling_cluster::ClusterError;
 use seedling_cluster::admission::AdmissionError;
@@ -11,24 +13,47 @@ use seedling_types::Admission;
 use serde_json::Value;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 pub enum Source {
-    Bootstrap {
-        /// `/etc/mcs/bootstrap`
-        base: PathBuf,
-        /// The kubelets' bootstrap kubeconfig.
-        kubeconfig: PathBuf,
-        /// The clients to answer; changes as certificates are issued.
-        tokens: PathBuf,
-    },
-    Cluster {
-        client: Client,
-        /// `https://api-int.CD:6443`
-        api_server: String,
-        tokens: Tokens,
-    },
+    Bootstrap(Box<Files>),
+    Cluster(Box<Objects>),
 }
+
+/// All are read for every config, and parsed when one is another than before.
+pub struct Files {
+    /// `/etc/mcs/bootstrap`
+    base: PathBuf,
+    /// The kubelets' bootstrap kubeconfig.
+    kubeconfig: PathBuf,
+    /// The clients to answer; changes as certificates are issued.
+    tokens: PathBuf,
+    /// The rendered config's name, of the pool's text.
+    names: Kept<String, String>,
+    parts: Kept<Texts, Arc<Parts>>,
+    admission: Kept<Vec<u8>, Arc<Admission>>,
+}
+
+#[derive(PartialEq)]
+struct Texts {
+    rendered: String,
+    controller_config: String,
+    kubeconfig: String,
+}
+
+/// Asked for every config; who comes while others are waiting for the answer waits for the next one, together with all who came since.
+pub struct Objects {
+    client: Client,
+    /// `https://api-int.CD:6443`
+    api_server: String,
+    tokens: Tokens,
+    parts: [Shared<Found<Parts>>; POOLS.len()],
+    admission: Shared<Found<Admission>>,
+}
+
+/// For all who asked.
+type Found<T> = Result<Arc<T>, Arc<SourceError>>;
 
 #[derive(Debug, Error)]
 pub enum SourceError {
@@ -58,68 +83,100 @@ where
 }
 
 impl Source {
+    pub fn bootstrap(base: PathBuf, kubeconfig: PathBuf, tokens: PathBuf) -> Self {
+        let (names, parts, admission) = Default::default();
+        Self::Bootstrap(Box::new(Files { base, kubeconfig, tokens, names, parts, admission }))
+    }
+
     pub fn cluster(client: Client, api_server: &str) -> Self {
-        Self::Cluster { client, api_server: api_server.into(), tokens: Tokens::default() }
+        let (tokens, parts, admission) = Default::default();
+        Self::Cluster(Box::new(Objects { client, api_server: api_server.into(), tokens, parts, admission }))
     }
 
-    pub async fn parts(&self, pool: &str) -> Result<Parts, SourceError> {
+    pub async fn parts(&self, pool: &str) -> Found<Parts> {
         match self {
-            Source::Bootstrap { base, kubeconfig, .. } => from_files(base, kubeconfig, pool),
-            Source::Cluster { client, api_server, tokens } => {
-                from_cluster(client, api_server, tokens, pool).await
+            Source::Bootstrap(files) => files.parts(pool).map_err(Arc::new),
+            Source::Cluster(objects) => {
+                let look = async || objects.parts(pool).await.map(Arc::new).map_err(Arc::new);
+                match POOLS.iter().position(|known| *known == pool) {
+                    Some(i) => objects.parts[i].of(look).await,
+                    None => look().await,
+                }
             }
         }
     }
 
-    /// Read again for every config: a spent token is refused from that moment on.
-    pub async fn admission(&self) -> Result<Admission, SourceError> {
+    /// As it is at this moment, for every config: a spent token is refused from then on.
+    pub async fn admission(&self) -> Found<Admission> {
         match self {
-            Source::Bootstrap { tokens, .. } => {
-                let text = std::fs::read_to_string(tokens).map_err(unusable(tokens.display()))?;
-                serde_json::from_str(&text).map_err(unusable(tokens.display()))
+            Source::Bootstrap(files) => files.admission().map_err(Arc::new),
+            Source::Cluster(objects) => {
+                let look = async || {
+                    let read = seedling_cluster::admission::read(&objects.client).await;
+                    read.map(Arc::new).map_err(|e| Arc::new(e.into()))
+                };
+                objects.admission.of(look).await
             }
-            Source::Cluster { client, .. } => Ok(seedling_cluster::admission::read(client).await?),
         }
     }
 }
 
-/// Workers wait: they join the finished control plane, not the temporary one.
-fn from_files(base: &Path, kubeconfig: &Path, pool: &str) -> Result<Parts, SourceError> {
-    if !["master", "arbiter"].contains(&pool) {
-        return Err(SourceError::Refused(pool.into()));
-    }
-    let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => SourceError::NotThere(path.display().to_string()),
-            _ => unusable(path.display())(e),
+impl Files {
+    /// Workers wait: they join the finished control plane, not the temporary one.
+    fn parts(&self, pool: &str) -> Result<Arc<Parts>, SourceError> {
+        if !["master", "arbiter"].contains(&pool) {
+            return Err(SourceError::Refused(pool.into()));
+        }
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => SourceError::NotThere(path.display().to_string()),
+                _ => unusable(path.display())(e),
+            })
+        };
+        let parse =
+            |path: &Path, text: &str| serde_saphyr::from_str::<Value>(text).map_err(unusable(path.display()));
+        let path = self.base.join(format!("machine-pools/{pool}.yaml"));
+        let name = self.names.of(pool, read(&path)?, |text| {
+            let pool = parse(&path, text)?;
+            let name = pool.pointer("/status/configuration/name").and_then(Value::as_str);
+            Ok::<_, SourceError>(name.unwrap_or_default().to_string())
+        })?;
+        let controller_config = self.base.join(format!("controller-config/{CONTROLLER_CONFIG}.yaml"));
+        let rendered = self.base.join(format!("machine-configs/{name}.yaml"));
+        let texts = Texts {
+            controller_config: read(&controller_config)?,
+            rendered: read(&rendered)?,
+            kubeconfig: read(&self.kubeconfig)?,
+        };
+        self.parts.of(pool, texts, |texts| {
+            Ok(Arc::new(Parts {
+                rendered: machine_config(parse(&rendered, &texts.rendered)?)?,
+                controller_config: parse(&controller_config, &texts.controller_config)?,
+                kubeconfig: texts.kubeconfig.clone(),
+            }))
         })
-    };
-    let object = |path: String| {
-        let path = base.join(path);
-        serde_saphyr::from_str::<Value>(&read(&path)?).map_err(unusable(path.display()))
-    };
-    let pool = object(format!("machine-pools/{pool}.yaml"))?;
-    let name = pool.pointer("/status/configuration/name").and_then(Value::as_str).unwrap_or_default();
-    let controller_config = object(format!("controller-config/{CONTROLLER_CONFIG}.yaml"))?;
-    let rendered = machine_config(object(format!("machine-configs/{name}.yaml"))?)?;
-    Ok(Parts { rendered, controller_config, kubeconfig: read(kubeconfig)? })
+    }
+
+    fn admission(&self) -> Result<Arc<Admission>, SourceError> {
+        let text = std::fs::read(&self.tokens).map_err(unusable(self.tokens.display()))?;
+        self.admission.of("tokens", text, |text| {
+            serde_json::from_slice(text).map(Arc::new).map_err(unusable(self.tokens.display()))
+        })
+    }
 }
 
-async fn from_cluster(
-    client: &Client,
-    api_server: &str,
-    tokens: &Tokens,
-    pool: &str,
-) -> Result<Parts, SourceError> {
-    let must = async |kind: &'static str, name: &str| {
-        let found = get(client, API_VERSION, kind, None, name).await?;
-        found.ok_or_else(|| SourceError::NoObject { kind, name: name.into() })
-    };
-    let pool = must("MachineConfigPool", pool).await?;
-    let controller_config = must("ControllerConfig", CONTROLLER_CONFIG).await?;
-    let rendered = machine_config(must("MachineConfig", configuration(&pool)).await?)?;
-    let kubeconfig = tokens.kubeconfig(client, api_server).await?;
-    Ok(Parts { rendered, controller_config, kubeconfig })
+impl Objects {
+    async fn parts(&self, pool: &str) -> Result<Parts, SourceError> {
+        let must = async |kind: &'static str, name: &str| {
+            let found = get(&self.client, API_VERSION, kind, None, name).await?;
+            found.ok_or_else(|| SourceError::NoObject { kind, name: name.into() })
+        };
+        let pool = must("MachineConfigPool", pool).await?;
+        let controller_config = must("ControllerConfig", CONTROLLER_CONFIG).await?;
+        let rendered = machine_config(must("MachineConfig", configuration(&pool)).await?)?;
+        let kubeconfig = self.tokens.kubeconfig(&self.client, &self.api_server).await?;
+        Ok(Parts { rendered, controller_config, kubeconfig })
+    }
 }
 
 /// A pool that is being updated serves the new config as soon as one machine runs it.

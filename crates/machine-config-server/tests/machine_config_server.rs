@@ -92,7 +92,7 @@ async fn start_with(inventory: Inventory, admission: &Admission) -> Running {
     write(&dir.path().join("tls/tls.key"), &pair.key);
 
     let (base, kubeconfig) = (dir.path().join("bootstrap"), dir.path().join("kubeconfig"));
-    let source = Source::Bootstrap { base, kubeconfig, tokens };
+    let source = Source::bootstrap(base, kubeconfig, tokens);
     let audit = dir.path().join("audit.log");
     let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
     let (tls, plain, tls_dir) = (Handle::new(), Handle::new(), dir.path().join("tls"));
@@ -261,6 +261,46 @@ async fn nobody_but_a_balancer_speaks_for_others() {
     assert_eq!(answer, "", "the connection is closed without a word");
     let answer = request_with(&[], server.plain, "GET", "/config/master", &good).await;
     assert_eq!(status(&answer), Some("403"), "loopback is no machine's address");
+}
+
+/// What is kept is not older than its source: each file that a config is made of, changed to another of the same length.
+#[tokio::test]
+async fn a_changed_source_is_served_at_once() {
+    let server = start().await;
+    let get = async || request(server.plain, "GET", "/config/master", None).await;
+    let base = server.dir.path().join("bootstrap");
+    let edit = |path: &Path, from: &str, to: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(from) && from.len() == to.len(), "{}", path.display());
+        write(path, text.replace(from, to));
+    };
+    let kubeconfig = server.dir.path().join("kubeconfig");
+    let controller_config = base.join("controller-config/machine-config-controller.yaml");
+    let (pool, configs) = (base.join("machine-pools/master.yaml"), base.join("machine-configs"));
+    let name = |answer: &str| {
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let at = body.find("rendered-master-").unwrap();
+        body[at..].split('%').next().unwrap().to_string()
+    };
+    let first = get().await;
+    assert_eq!(get().await, first);
+    let rendered = name(&first);
+    assert!(first.contains("kubelet%27s") && first.contains("data:,KUBE"), "{rendered}");
+    edit(&kubeconfig, "kubelet's", "another's");
+    let second = get().await;
+    assert!(second.contains("another%27s") && !second.contains("kubelet%27s"));
+    edit(&controller_config, "S1VCRQ==", "UE9PTA=="); // base64: KUBE, POOL
+    let third = get().await;
+    assert!(third.contains("data:,POOL") && !third.contains("data:,KUBE"));
+    let other = rendered.replace("rendered-master-", "rendered-mentor-");
+    let file = |name: &str| configs.join(format!("{name}.yaml"));
+    std::fs::copy(file(&rendered), file(&other)).unwrap();
+    edit(&file(&other), "kubelet.service", "another.service");
+    edit(&pool, &rendered, &other);
+    let fourth = get().await;
+    assert!(fourth.contains("another.service"), "the pool has another config");
+    std::fs::remove_file(&kubeconfig).unwrap();
+    assert_eq!(status(&get().await), Some("404"), "what is gone is not served either");
 }
 
 /// Directly, over TLS: the machine's address is the peer's.

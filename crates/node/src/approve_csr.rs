@@ -1,8 +1,8 @@
 //! `seedling approve-csr`, on the bootstrap node: approves certificates of the inventory's machines, labels their Nodes, and keeps the
 //! machine-config server's tokens up to date.
 
-use crate::Result;
 use crate::error::read;
+use crate::{Result, conditions};
 use seedling_cluster::{admission, inventory};
 use seedling_components::ClusterConfig;
 use seedling_operators::{machine_approver, machine_config};
@@ -25,7 +25,7 @@ async fn approve() -> Result<()> {
     let inventory = inventory::read(&assets.join("hosts.yaml"))?;
     let done = assets.join(".bootkube.done");
     let condition = Condition::within(
-        "bootkube to be done",
+        &conditions::BOOTKUBE_ENDED,
         Duration::from_secs(4 * 3600),
         "journalctl -n 50 -u bootkube.service",
     )

@@ -50,7 +50,7 @@ pub enum Error {
         paths::KUBELET_BOOTSTRAP_KUBECONFIG
     )]
     NoCertificate { node: String },
-    #[error("this is no master of a grown cluster: {0}")]
+    #[error("this node is not a master of an installed cluster: {0}")]
     NoMaster(Box<Error>),
     /// Why a restore of etcd would do harm, or is not needed.
     #[error("{0}")]

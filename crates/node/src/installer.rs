@@ -109,11 +109,8 @@ async fn fetch<K: Kind>(client: &Client, args: &InstallerArgs, name: &str) -> Re
     let kind = K::kind(&());
     let name = format!("{name}-{}", args.revision);
     let hint = format!("kubectl -n {} get role installer -o yaml", args.namespace);
-    let allowed = Condition::within(
-        conditions::LEAVE_TO_READ.sentence.replace("KIND NAME", &format!("{kind} {name}")),
-        ALLOWED_WITHIN,
-        hint,
-    );
+    let allowed = Condition::within(&conditions::LEAVE_TO_READ, ALLOWED_WITHIN, hint);
+    let allowed = allowed.with("KIND", &kind).with("NAME", &name);
     let read = async || match get::<K>(client, Some(&args.namespace), &name).await {
         Err(e) if e.is_forbidden() => Probe::Unmet(e.to_string()),
         read => Probe::Met(read),

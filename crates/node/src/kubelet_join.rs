@@ -120,7 +120,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
     let request = request(&format!("node-csr-{fingerprint}"), &pem);
 
     let taken = Condition::new(
-        conditions::REQUEST_TAKEN.sentence,
+        &conditions::REQUEST_TAKEN,
         PATIENCE,
         match server(&bootstrap) {
             Some(server) => format!("curl -k '{server}/readyz?verbose'"),
@@ -133,7 +133,7 @@ async fn get_certificate(root: &Path, node: &str, journal: &Journal) -> Result<(
 
     let name = request.name();
     let issued = Condition::new(
-        conditions::CERTIFICATE_ISSUED.sentence,
+        &conditions::CERTIFICATE_ISSUED,
         PATIENCE,
         "seedling csr (where the cluster is administered)",
     )

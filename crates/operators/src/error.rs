@@ -3,8 +3,8 @@
 use crate::cluster_version::PayloadError;
 use seedling_cluster::admission::AdmissionError;
 use seedling_cluster::{ClusterError, chain, innermost};
-use seedling_components::ClusterConfigError;
 use seedling_components::machine_config::RenderError;
+use seedling_components::{BadTemplate, ClusterConfigError};
 use seedling_pki::PkiError;
 use seedling_types::release::MissingComponent;
 use std::error::Error;
@@ -26,7 +26,7 @@ pub enum OperatorError {
     /// An object is there, but not all of it.
     #[error("{of} has no {part}")]
     Lacks { of: String, part: &'static str },
-    #[error("{0} is no key pair")]
+    #[error("{0} is not a key pair")]
     NoKeyPair(String),
     /// What an object has cannot be understood.
     #[error("{object}: {why}")]
@@ -56,6 +56,9 @@ pub enum OperatorError {
     Component(#[from] MissingComponent),
     #[error(transparent)]
     Render(#[from] RenderError),
+    /// One of the payload's.
+    #[error("template: {0}")]
+    Template(#[from] BadTemplate),
     #[error(transparent)]
     Pki(#[from] PkiError),
     /// What is to be written into an object cannot be made text.

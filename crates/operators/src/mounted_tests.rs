@@ -1,6 +1,6 @@
 //! What pods of the control plane mount for TLS is in the trust table, and what the table says they mount they do.
 
-use seedling_components::machine_config::server_daemon_set;
+use seedling_components::machine_config::server_objects;
 use seedling_components::{ClusterConfig, Place, etcd, kube_apiserver, kube_controller_manager};
 use seedling_pki::trust::{self, Owned, Pod};
 use std::collections::BTreeSet;
@@ -69,8 +69,8 @@ fn all_that_is_mounted_is_in_the_table() {
             }
         }
     }
-    let server = server_daemon_set("image", "https://api-int:6443");
-    let volumes = server["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
+    let server = server_objects("image", "https://api-int:6443").unwrap();
+    let volumes = server[0]["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
     let secrets: Vec<_> = volumes.iter().filter_map(|v| v["secret"]["secretName"].as_str()).collect();
     assert_eq!(secrets.len(), 1);
     assert!(secrets.iter().all(|name| trust::owned().any(|owned| owned.secret == *name)), "{secrets:?}");

@@ -1,6 +1,6 @@
 //! Every wait has a name, and gives up only when nothing moves.
 
-use seedling_types::description::{Description, Kind, Text};
+use crate::Awaited;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
@@ -26,7 +26,8 @@ pub fn no_progress(default: Duration) -> Duration {
 
 #[derive(Clone, Debug)]
 pub struct Condition {
-    pub name: String,
+    /// Behind "waiting for".
+    pub sentence: String,
     /// Where it is to be met, if in one place.
     pub node: Option<String>,
     /// Give up when nothing new is seen for this long.
@@ -78,13 +79,19 @@ fn on_node(node: &Option<Box<str>>) -> String {
 
 impl Condition {
     /// `no_progress` is the default: see [`configure_no_progress`].
-    pub fn new(name: impl Into<String>, no_progress: Duration, hint: impl Into<String>) -> Self {
-        Self::within(name, self::no_progress(no_progress), hint)
+    pub fn new(awaited: &'static Awaited, no_progress: Duration, hint: impl Into<String>) -> Self {
+        Self::within(awaited, self::no_progress(no_progress), hint)
     }
 
     /// A limit of the thing itself, which no configuration changes.
-    pub fn within(name: impl Into<String>, limit: Duration, hint: impl Into<String>) -> Self {
-        Self { name: name.into(), node: None, no_progress: limit, hint: hint.into(), quiet: false }
+    pub fn within(awaited: &'static Awaited, limit: Duration, hint: impl Into<String>) -> Self {
+        let sentence = awaited.sentence.into();
+        Self { sentence, node: None, no_progress: limit, hint: hint.into(), quiet: false }
+    }
+
+    /// What the sentence has in capitals, as it is this time.
+    pub fn with(self, capitals: &str, this_time: impl Display) -> Self {
+        Self { sentence: self.sentence.replace(capitals, &this_time.to_string()), ..self }
     }
 
     pub fn quiet(self) -> Self {
@@ -93,24 +100,6 @@ impl Condition {
 
     pub fn on(self, node: impl Into<String>) -> Self {
         Self { node: Some(node.into()), ..self }
-    }
-}
-
-/// A condition in words, where it is written down: its name for people who ask, and what is waited for.
-#[derive(Clone, Copy, Debug)]
-pub struct Awaited {
-    pub name: &'static str,
-    /// Behind "waiting for"; what depends on the wait is in capitals.
-    pub sentence: &'static str,
-    pub text: Text,
-}
-
-impl Awaited {
-    pub fn describe(&self) -> Description {
-        let described = Description::new(Kind::Condition, self.name, &self.text);
-        described
-            .also(self.sentence)
-            .fact("in logs", format!("waiting for {}: what is seen instead", self.sentence))
     }
 }
 
@@ -148,8 +137,8 @@ pub async fn wait_for<T>(
         };
         if seen != last_seen || node != last_node {
             match condition.quiet {
-                false => tracing::info!("waiting for {}: {seen}", condition.name),
-                true => tracing::debug!("waiting for {}: {seen}", condition.name),
+                false => tracing::info!("waiting for {}: {seen}", condition.sentence),
+                true => tracing::debug!("waiting for {}: {seen}", condition.sentence),
             }
             if news.is_new(&node, &seen) {
                 last_change = Instant::now();
@@ -158,9 +147,9 @@ pub async fn wait_for<T>(
         }
         let waited = last_change.elapsed();
         if waited >= condition.no_progress {
-            let Condition { name, hint, .. } = condition.clone();
+            let Condition { sentence, hint, .. } = condition.clone();
             let node = last_node.map(String::into_boxed_str);
-            return Err(Unmet { stage: None, condition: name, node, last_seen, waited, hint });
+            return Err(Unmet { stage: None, condition: sentence, node, last_seen, waited, hint });
         }
         tokio::time::sleep(poll).await;
     }
@@ -171,8 +160,10 @@ pub async fn wait_for<T>(
 mod tests {
     use super::*;
 
+    static THING: Awaited = Awaited::in_test("THING");
+
     fn condition() -> Condition {
-        Condition::new("the thing", Duration::from_secs(5), "look at it")
+        Condition::new(&THING, Duration::from_secs(5), "look at it").with("THING", "the thing")
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@
 
 mod aside;
 mod atomic;
+mod awaited;
 mod condition;
 pub mod journal;
 mod record;
@@ -13,12 +14,14 @@ mod stage;
 
 pub use aside::move_aside;
 pub use atomic::{if_there, sweep, sync_directory, write_atomic, write_atomic_if_changed, write_whole};
+pub use awaited::Awaited;
 pub use condition::{
-    Awaited, Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
+    Condition, NO_PROGRESS_VARIABLE, Probe, Unmet, configure_no_progress, no_progress, wait_for,
 };
 pub use journal::Journal;
 pub use record::{Entry, Phase, Recorder, Result as StageResult, record, stage_seconds};
 pub use script::{Printed, run_script};
+pub use seedling_types::description::Text;
 pub use seedling_types::paths::matches_pattern;
 pub use stage::Stage;
 

@@ -209,6 +209,9 @@ pub struct AddressPool {
     pub to: Ipv4Addr,
 }
 
+/// How the MAC begins from which `helper check` and `preflight` ask who offers addresses. Locally administered: no machine has it.
+pub const PROBE_MAC: [u8; 3] = [0x02, 0x5e, 0xed];
+
 /// One line of the helper's event log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

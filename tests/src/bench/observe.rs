@@ -13,7 +13,7 @@ use node::NodeView;
 use seedling_cluster::etcd::EtcdTls;
 use seedling_lab::Lab;
 use seedling_machines::Machine;
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_steps::{Awaited, Condition, Probe, wait_for};
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+static WORKS: Awaited = Awaited::in_test("everything to work");
 /// A slow machine still moves.
 const NO_PROGRESS: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(200);
@@ -61,7 +62,7 @@ impl Cluster {
 
         let mut usage = Usage::default();
         let (mut readyz, mut voters) = (None, None);
-        let condition = Condition::new("everything to work", NO_PROGRESS, "read the log");
+        let condition = Condition::new(&WORKS, NO_PROGRESS, "read the log");
         let look = || View {
             api: api.borrow().clone(),
             nodes: nodes.iter().map(|n: &node::Asked| n.view.borrow().clone()).collect(),

@@ -22,10 +22,16 @@ struct Args {
     /// Write helper.json into this directory as well, as it is committed (docs/reports)
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Be a machine-config server that takes part in a race
+    #[arg(long, value_name = "DIR", hide = true)]
+    serve_configs: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(dir) = &args.serve_configs {
+        return helper_bench::serve_configs(dir);
+    }
     let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
     std::fs::create_dir_all(&out)?;
     let seedling = std::env::current_exe()?.with_file_name("seedling");

@@ -32,7 +32,7 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 19] = [
+const PARTS: [Part; 21] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
@@ -50,6 +50,8 @@ const PARTS: [Part; 19] = [
     part("conformance", "make conformance", Some(TENTH)),
     part("mirrors", "make e2e E2E=mirrors", Some("make e2e E2E=mirrors")),
     part("others", "make e2e E2E=others", Some("make e2e E2E=others")),
+    part("helper-unit", "make helper-unit", Some("make helper-unit")),
+    part("fuzz", "make fuzz FUZZ_SECONDS=20", Some("make fuzz FUZZ_SECONDS=20")),
     part("bench", "make bench BENCH='--runs 3 --report docs/reports'", None),
     part("soak", "make soak", None),
 ];
@@ -129,10 +131,22 @@ mod tests {
 
     #[test]
     fn every_short_part_has_its_day() {
-        let days: std::collections::BTreeSet<_> = (100..109).map(|day| of_day(day).0).collect();
+        let days: std::collections::BTreeSet<_> = (100..111).map(|day| of_day(day).0).collect();
         assert_eq!(
             days.into_iter().collect::<Vec<_>>(),
-            ["conformance", "dist", "e2e", "mirrors", "others", "qemu", "recover", "stack", "workers"]
+            [
+                "conformance",
+                "dist",
+                "e2e",
+                "fuzz",
+                "helper-unit",
+                "mirrors",
+                "others",
+                "qemu",
+                "recover",
+                "stack",
+                "workers"
+            ]
         );
     }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpSocket;
 
 /// Of what is measured by time.
 const SECONDS: u32 = 5;
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Queries a second, as dnsperf counts answers; an answer that is not NOERROR is an error of the race.
 pub(crate) fn dns(site: &Site, machines: usize) -> Result<f64> {
@@ -104,7 +104,7 @@ pub(crate) fn balancer_connections(site: &Site) -> Result<f64> {
     })
 }
 
-fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 

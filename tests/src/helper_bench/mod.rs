@@ -3,11 +3,13 @@
 //!
 //! In: the binary. Out: for every race the figures of each rival (more is better), and the CPU time that it took.
 
+mod configs;
 mod load;
 mod rivals;
 mod site;
 
 use anyhow::{Context, Result};
+pub(crate) use configs::serve as serve_configs;
 use rivals::Rival;
 use serde::Serialize;
 use site::Site;
@@ -85,6 +87,14 @@ pub(crate) const RACES: &[Race] = &[
         balancer: true,
         boot: false,
         measure: load::balancer_connections,
+    },
+    Race {
+        name: "machine-configs-at-once",
+        unit: "machines/s",
+        rivals: &[Rival::ConfigServer, Rival::ConfigNginx],
+        balancer: false,
+        boot: false,
+        measure: configs::fetch,
     },
 ];
 

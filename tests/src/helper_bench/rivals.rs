@@ -1,5 +1,6 @@
 //! Who runs: the helper, and the servers that do one of its jobs, with the configuration that `helper export` writes for them.
 
+use super::configs;
 use super::site::{BACKEND, CLIENT, INTERFACE, NETWORK, Running, SERVER, Site, machine, sh};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -22,17 +23,20 @@ pub(crate) enum Rival {
     TftpdHpa,
     Nginx,
     Haproxy,
+    /// Not the helper, but what a node hears of it: the machine-config server.
+    ConfigServer,
+    ConfigNginx,
 }
 
 impl Rival {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Ours => "seedling",
+            Self::Ours | Self::ConfigServer => "seedling",
             Self::Dnsmasq => "dnsmasq",
             Self::Bind => "bind",
             Self::Kea => "kea",
             Self::TftpdHpa => "tftpd-hpa",
-            Self::Nginx => "nginx",
+            Self::Nginx | Self::ConfigNginx => "nginx",
             Self::Haproxy => "haproxy",
         }
     }
@@ -112,8 +116,8 @@ pub(crate) fn start(
     let state = site.path("state");
     match rival {
         Rival::Ours => {
-            // As if they had asked for an address.
-            let open = r#"{"open": {"by": "dhcp", "until": 99999999999}, "served": null, "over": null}"#;
+            // As the helper leaves it when they have asked for an address.
+            let open = r#"{"open":{"by":"dhcp","until":99999999999,"started":0},"served":null,"over":null}"#;
             for n in 0..machines.unwrap_or(0) {
                 site.write(&format!("state/doors/worker-{n}.json"), open)?;
             }
@@ -193,6 +197,8 @@ pub(crate) fn start(
             site.wait_for_port("haproxy", SERVER, 80)?;
             Ok(running)
         }
+        Rival::ConfigServer => configs::start(site),
+        Rival::ConfigNginx => configs::start_nginx(site),
     }
 }
 

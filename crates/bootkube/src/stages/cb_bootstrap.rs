@@ -136,7 +136,7 @@ async fn wait_for_api(c: &Context) -> Result<()> {
     let http = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).no_proxy().build()?;
     let url = format!("https://localhost:{}/readyz", ports::API);
     let condition = Condition::new(
-        conditions::API_ANSWERS.sentence,
+        &conditions::API_ANSWERS,
         NO_PROGRESS,
         "crictl logs --tail 20 $(crictl ps -a -q --name '^kube-apiserver$' | head -n 1)",
     )
@@ -159,7 +159,7 @@ async fn wait_for_masters(client: &Client, c: &Context) -> Result<()> {
     println!("Waiting for bootstrap to complete...");
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     let condition = Condition::new(
-        conditions::MASTERS.sentence,
+        &conditions::MASTERS,
         NO_PROGRESS,
         format!("kubectl --kubeconfig={} get clusteroperators,nodes,csr", c.kubeconfig().display()),
     );

@@ -3,12 +3,14 @@
 use super::{parsed, release_manifests, written};
 use crate::error::{ensure, in_file};
 use crate::{Context, Outcome, Result};
-use seedling_components::pod::{host_path, mount};
+use seedling_components::pod::{Container, container, env, host_path, metadata, mount, on_host, words};
 use seedling_steps::Stage;
 use seedling_types::names::NS_CVO;
 use seedling_types::paths;
 use seedling_types::release::fill_release_image;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+const POD: &str = "bootstrap-cluster-version-operator";
 
 pub(crate) const STAGE: Stage = Stage {
     name: "cvo-bootstrap",
@@ -42,29 +44,16 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     }
     let kubeconfig = c.read("auth/kubeconfig-loopback")?;
     c.write(&c.path(paths::KUBELET_BOOTSTRAP_KUBECONFIG), kubeconfig, 0o600)?;
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "bootstrap-cluster-version-operator", "namespace": NS_CVO,
-            "labels": {"k8s-app": "cluster-version-operator"}},
-        "spec": {
-            "hostNetwork": true,
-            "terminationGracePeriodSeconds": 10,
-            "containers": [{
-                "name": "cluster-version-operator",
-                "image": c.release.release_image,
-                "imagePullPolicy": "IfNotPresent",
-                "command": ["/usr/bin/seedling", "operator", "cluster-version",
-                    format!("--kubeconfig={}", paths::KUBELET_BOOTSTRAP_KUBECONFIG)],
-                "env": [
-                    {"name": "RELEASE_IMAGE", "value": c.release.release_image},
-                    {"name": "POD_NAME", "value": "bootstrap-cluster-version-operator"},
-                ],
-                "volumeMounts": [mount("kubeconfig", paths::KUBELET_BOOTSTRAP_KUBECONFIG, true)],
-            }],
-            "volumes": [host_path("kubeconfig", paths::KUBELET_BOOTSTRAP_KUBECONFIG, "File")],
-        }
-    });
+    let config_flag = format!("--kubeconfig={}", paths::KUBELET_BOOTSTRAP_KUBECONFIG);
+    let command = words(&["/usr/bin/seedling", "operator", "cluster-version", &config_flag]);
+    let mounts = vec![mount("kubeconfig", paths::KUBELET_BOOTSTRAP_KUBECONFIG, true)];
+    let operator = Container {
+        env: Some(vec![env("RELEASE_IMAGE", &c.release.release_image), env("POD_NAME", POD)]),
+        ..container("cluster-version-operator", &c.release.release_image, command, mounts)
+    };
+    let volumes = vec![host_path("kubeconfig", paths::KUBELET_BOOTSTRAP_KUBECONFIG, "File")];
+    let labels = [("k8s-app", "cluster-version-operator")];
+    let pod = on_host(metadata(NS_CVO, POD, &labels), 10, vec![operator], volumes);
     c.bootstrap_pod("bootstrap-pod.yaml", &pod)?;
     Ok(Outcome::Done)
 }

@@ -4,7 +4,7 @@ use crate::error::{ensure, in_file};
 use crate::{Context, Error, Outcome, Result, conditions};
 use kube::api::{Api, Patch, PatchParams};
 use seedling_api::ClusterVersion;
-use seedling_steps::{Condition, Stage, wait_for};
+use seedling_steps::{Awaited, Condition, Stage, wait_for};
 use seedling_types::ports;
 use serde_json::Value;
 use std::time::Duration;
@@ -28,16 +28,16 @@ fn patch(c: &Context) -> Result<Value> {
     serde_json::from_str(&c.read("original_cvo_overrides.patch")?).map_err(in_file("the patch"))
 }
 
-fn condition(c: &Context, what: &str) -> Condition {
+fn condition(c: &Context, awaited: &'static Awaited) -> Condition {
     let hint = format!("curl -k 'https://{}:{}/readyz?verbose'", c.config.domain.api_int(), ports::API);
-    Condition::new(what, Duration::from_secs(600), hint)
+    Condition::new(awaited, Duration::from_secs(600), hint)
 }
 
 pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Restoring CVO overrides");
     let patch = patch(c)?;
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
-    let condition = condition(c, conditions::OVERRIDES_TAKEN.sentence);
+    let condition = condition(c, &conditions::OVERRIDES_TAKEN);
     wait_for(&condition, Duration::from_millis(500), async || {
         let api: Api<ClusterVersion> = Api::all(client.clone());
         api.patch("version", &PatchParams::default(), &Patch::Merge(&patch)).await.into()
@@ -49,7 +49,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
 /// One question. It is asked again only while nobody answers, since the load balancer has just lost a server.
 pub(crate) async fn check(c: &Context) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
-    let condition = condition(c, "an answer about ClusterVersion version");
+    let condition = condition(c, &conditions::VERSION_READ);
     let version = wait_for(&condition, Duration::from_millis(500), async || {
         seedling_cluster::get::<ClusterVersion>(&client, None, "version").await.into()
     });

@@ -3,12 +3,13 @@
 use super::{names, written};
 use crate::error::in_file;
 use crate::{Context, Outcome, Result, conditions};
+use seedling_api::named_in;
 use seedling_components::Outside;
 use seedling_components::machine_config::{
     AUDIT_DIR, Inputs, cluster_manifests, read_machine_configs, render_bootstrap,
 };
 use seedling_components::node::NodeParams;
-use seedling_components::pod::{host_path, mount};
+use seedling_components::pod::{container, host_path, mount, on_host, words};
 use seedling_steps::{Condition, Probe, Stage, wait_for};
 use seedling_types::names::{NODE_TOKENS_SECRET, NS_MCO};
 use seedling_types::{Admission, paths, ports};
@@ -109,23 +110,11 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
         ("hosts", "/opt/openshift/hosts.yaml", "File"),
         ("audit", AUDIT_DIR, "DirectoryOrCreate"),
     ];
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "bootstrap-machine-config-operator", "namespace": NS_MCO},
-        "spec": {
-            "hostNetwork": true,
-            "terminationGracePeriodSeconds": 5,
-            "containers": [{
-                "name": "machine-config-server",
-                "image": c.release.image("seedling")?,
-                "imagePullPolicy": "IfNotPresent",
-                "command": ["/usr/bin/seedling", "machine-config-server", "bootstrap"],
-                "volumeMounts": volumes.map(|(name, path, _)| mount(name, path, name != "audit")),
-            }],
-            "volumes": volumes.map(|(name, path, kind)| host_path(name, path, kind)),
-        }
-    });
+    let command = words(&["/usr/bin/seedling", "machine-config-server", "bootstrap"]);
+    let mounts = volumes.map(|(name, path, _)| mount(name, path, name != "audit"));
+    let server = container("machine-config-server", c.release.image("seedling")?, command, mounts.into());
+    let volumes = volumes.map(|(name, path, kind)| host_path(name, path, kind));
+    let pod = on_host(named_in(NS_MCO, "bootstrap-machine-config-operator"), 5, vec![server], volumes.into());
     c.start_pod("machineconfigoperator-bootstrap-pod.yaml", &pod)?;
     Ok(Outcome::Done)
 }
@@ -147,7 +136,7 @@ pub(crate) async fn answers(c: &Context) -> Result<()> {
         .timeout(Duration::from_secs(2))
         .build()?;
     let condition = Condition::new(
-        conditions::SERVER_ANSWERS.sentence,
+        &conditions::SERVER_ANSWERS,
         NO_PROGRESS,
         "crictl logs --tail 20 $(crictl ps -a -q --name '^machine-config-server$' | head -n 1)",
     )

@@ -29,7 +29,7 @@ pub(crate) async fn run(_: &Context) -> Result<Outcome> {
 pub(crate) async fn check(c: &Context) -> Result<()> {
     let client = seedling_cluster::connect(Some(&c.kubeconfig())).await?;
     let condition = Condition::new(
-        conditions::ETCD_ON_MASTERS.sentence,
+        &conditions::ETCD_ON_MASTERS,
         Duration::from_secs(1800),
         format!("kubectl --kubeconfig={} -n openshift-etcd get pods -o wide", c.kubeconfig().display()),
     );

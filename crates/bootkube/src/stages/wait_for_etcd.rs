@@ -36,7 +36,7 @@ pub(crate) async fn run(c: &Context) -> Result<Outcome> {
     println!("Waiting for etcd cluster...");
     let tls = c.etcd_tls()?;
     let condition = Condition::new(
-        conditions::ETCD_HAS_LEADER.sentence,
+        &conditions::ETCD_HAS_LEADER,
         Duration::from_secs(600),
         "crictl logs --tail 20 $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     )

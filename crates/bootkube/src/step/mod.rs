@@ -88,7 +88,7 @@ pub(crate) async fn leave_to_run(c: &Context, stage: &Stage) -> Result<()> {
     }
     let hint = format!("seedling lab up --step, or on the node: rm {}", file(Path::new("/")).display());
     // A person thinks as long as it takes.
-    let condition = Condition::within(conditions::LEAVE_TO_RUN.sentence, Duration::MAX, hint).on(&c.node);
+    let condition = Condition::within(&conditions::LEAVE_TO_RUN, Duration::MAX, hint).on(&c.node);
     tracing::info!("stage {}: paused for you", stage.name);
     let waited = wait_for(&condition, POLL, async || match may() {
         Ok(true) => Probe::Met(()),

@@ -3,6 +3,7 @@
 use super::facts::Offers;
 use dhcproto::v4::{DhcpOption, Flags, HType, Message, MessageType, Opcode, OptionCode};
 use dhcproto::{Decodable, Encodable};
+use seedling_types::helper::PROBE_MAC;
 use seedling_types::ports;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,14 +42,10 @@ async fn discover(interface: &str) -> std::io::Result<Vec<Ipv4Addr>> {
 }
 
 fn discovery(id: u32) -> std::io::Result<Vec<u8>> {
-    // Locally administered: no machine has it.
-    let [a, b, c, d] = id.to_be_bytes();
+    let [_, d, e, f] = id.to_be_bytes();
+    let [a, b, c] = PROBE_MAC;
     let mut message = Message::default();
-    message
-        .set_opcode(Opcode::BootRequest)
-        .set_htype(HType::Eth)
-        .set_xid(id)
-        .set_chaddr(&[0x02, 0x5e, a, b, c, d]);
+    message.set_opcode(Opcode::BootRequest).set_htype(HType::Eth).set_xid(id).set_chaddr(&[a, b, c, d, e, f]);
     message.set_flags(Flags::default().set_broadcast());
     message.opts_mut().insert(DhcpOption::MessageType(MessageType::Discover));
     let mut bytes = message.to_vec().map_err(std::io::Error::other)?;

@@ -28,7 +28,7 @@ pub(crate) const ENTERED: Check = check(
     "machine-entered",
     "is each machine on, and can a command be run there?",
     "what is not asked on the machine itself is only hearsay",
-    "switch it on (seedling lab power NODE on), or see that ssh -o BatchMode=yes core@ADDRESS sudo -n true works",
+    "switch it on (seedling lab power NODE on), or see that ssh -o BatchMode=yes core@ADDRESS sudo -n true works; for a host key that ssh does not know yet: --ssh-option StrictHostKeyChecking=accept-new",
 );
 pub(crate) const API_READY: Check = check(
     API,

@@ -85,7 +85,7 @@ fn answers(args: &NewArgs, terminal: bool) -> Result<Answers> {
             Some(value) => *field(&mut answers) = value,
             None if name == "--ssh-key" && !terminal => {}
             None if terminal => ask(question, &mut answers, field, name == "--pull-secret")?,
-            None => bail!("{name} is missing: without a terminal nobody can be asked"),
+            None => bail!("{name} is missing, and there is no terminal to ask on"),
         }
     }
     Ok(answers)

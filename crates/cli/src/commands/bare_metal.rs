@@ -1,5 +1,6 @@
 //! `seedling node power`, `node boot` and `node wake`: machines of iron, by their management controllers or by a packet.
 
+use crate::conditions;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use seedling_machines::bare_metal::{BootOnce, Redfish, Reset, broadcast_for, controller, wake};
@@ -112,11 +113,9 @@ pub(crate) async fn power(args: PowerArgs) -> Result<()> {
         (To::Cycle, "Off") => redfish.reset(Reset::On).await?,
         _ => redfish.reset(reset).await?,
     }
-    let condition = Condition::new(
-        format!("{name} to be {}", goal.to_lowercase()),
-        NO_PROGRESS,
-        format!("look at its console, or `seedling node power {name} kill`"),
-    );
+    let hint = format!("look at its console, or `seedling node power {name} kill`");
+    let condition = Condition::new(&conditions::POWERED, NO_PROGRESS, hint);
+    let condition = condition.with("MACHINE", name).with("STATE", goal.to_lowercase());
     let reached = wait_for(&condition, LOOK, async || match redfish.power().await {
         Ok(state) if state == goal => Probe::Met(()),
         Ok(state) => Probe::Unmet(format!("its controller says {state}")),

@@ -2,6 +2,7 @@
 
 use super::csr::Cluster;
 use super::lab::Output;
+use crate::conditions;
 use anyhow::{Result, bail};
 use clap::Args;
 use kube::Client;
@@ -111,7 +112,7 @@ pub(super) async fn renew(args: &RenewArgs) -> Result<()> {
         return Ok(());
     }
     let hint = "kubectl get clusteroperators; seedling certs list";
-    let condition = Condition::new("every certificate to be renewed and in use", NO_PROGRESS, hint);
+    let condition = Condition::new(&conditions::CERTIFICATES_RENEWED, NO_PROGRESS, hint);
     let renewed = wait_for(&condition, POLL, async || match missing(&client, moment).await {
         Ok((done, wanting)) if wanting.is_empty() => Probe::Met(done),
         Ok((_, wanting)) => Probe::Unmet(wanting.join(", ")),

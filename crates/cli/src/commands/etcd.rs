@@ -101,10 +101,7 @@ async fn free_space(output: &Output) -> Result<()> {
 }
 
 fn asked() -> Result<bool> {
-    anyhow::ensure!(
-        std::io::stdin().is_terminal(),
-        "nobody can be asked here: --yes, if that is what you want"
-    );
+    anyhow::ensure!(std::io::stdin().is_terminal(), "there is no terminal to ask on; confirm with --yes");
     eprint!("Go on? Type yes: ");
     std::io::stderr().flush()?;
     let mut line = String::new();

@@ -64,7 +64,7 @@ impl HardwareArgs {
                 bail!("--boot disk and --boot iso need --media FILE: what is on the disk, or the ISO")
             }
             (None | Some(BootArg::Pxe), Some(_)) => bail!("--media is for --boot disk and --boot iso"),
-            (_, Some(media)) if !media.is_file() => bail!("--media: {} is no file", media.display()),
+            (_, Some(media)) if !media.is_file() => bail!("--media: {} is not a file", media.display()),
             _ => Ok(()),
         }
     }

@@ -100,8 +100,10 @@ pub(super) fn config_of(config: Option<PathBuf>, lab: &Name) -> Result<PathBuf> 
 
 /// The one that is named, else this machine's, else the lab's.
 pub(super) fn config_here(config: Option<PathBuf>, lab: &Name) -> Result<PathBuf> {
-    match config {
-        None if PathBuf::from(CONFIG).exists() => Ok(CONFIG.into()),
-        config => config_of(config, lab),
-    }
+    config_of(here(config), lab)
+}
+
+/// The one that is named, else this machine's, if it has one.
+pub(super) fn here(config: Option<PathBuf>) -> Option<PathBuf> {
+    config.or_else(|| Some(PathBuf::from(CONFIG)).filter(|path| path.exists()))
 }

@@ -8,7 +8,7 @@ use seedling_helper::boot::images;
 use seedling_helper::export::{self, Program};
 use seedling_helper::init::{self, Wanted};
 use seedling_helper::{load, unit};
-use seedling_steps::{Condition, Probe, wait_for, write_atomic};
+use seedling_steps::{Probe, wait_for, write_atomic};
 use seedling_types::{ClusterDomain, Inventory};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -161,14 +161,21 @@ pub(crate) async fn install(args: &InstallArgs) -> Result<()> {
         systemctl(arguments)?;
     }
     let hint = format!("journalctl -u {}", unit::NAME);
-    let condition = Condition::within("the helper to listen", Duration::from_secs(15), hint);
-    wait_for(&condition, Duration::from_millis(100), async || match config.ready_file.exists() {
+    let condition = seedling_lab::listens(hint);
+    wait_for(&condition, Duration::from_millis(100), async || match is_ready(&config.ready_file) {
         true => Probe::Met(()),
         false => Probe::Unmet("its ready file is not there yet".into()),
     })
     .await?;
     eprintln!("the helper runs; next: seedling helper check, seedling helper status");
     Ok(())
+}
+
+/// The process that the unit has now listens. One that was killed before it left its file behind.
+fn is_ready(file: &Path) -> bool {
+    let asked = Command::new("systemctl").args(["show", "-P", "MainPID", unit::NAME]).output();
+    let main = asked.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_string()).unwrap_or_default();
+    std::fs::read_to_string(file).is_ok_and(|text| text.lines().next() == Some(main.as_str()))
 }
 
 #[derive(Args)]

@@ -6,8 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use seedling_helper::status::status;
 use seedling_helper::{boot, dhcp, load};
-use seedling_types::HelperConfig;
-use seedling_types::helper::HelperEvent;
+use seedling_lab::read_events;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -23,15 +22,12 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run(args: &StatusArgs) -> Result<()> {
     let config = load(&config_here(args.config.clone(), &args.lab)?)?;
-    let found = status(&config, &events(&config), |host| boot::state(&config, host), &dhcp::leases(&config));
+    let found = status(
+        &config,
+        &read_events(&config.events),
+        |host| boot::state(&config, host),
+        &dhcp::leases(&config),
+    );
     args.output.print(&serde_json::to_value(&found)?, || print!("{}", found.table()));
     Ok(())
-}
-
-/// With those before, if the log was put aside; a line that is being written is none yet.
-fn events(config: &HelperConfig) -> Vec<HelperEvent> {
-    let older = HelperEvent::older(&config.events);
-    let text =
-        [older.as_path(), &config.events].map(|path| std::fs::read_to_string(path).unwrap_or_default());
-    text.iter().flat_map(|text| text.lines()).filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

@@ -14,6 +14,7 @@ pub(crate) mod dashboard;
 pub(crate) mod destroy;
 pub(crate) mod dist;
 pub(crate) mod docs;
+mod elsewhere;
 pub(crate) mod etcd;
 pub(crate) mod explain;
 pub(crate) mod gather;

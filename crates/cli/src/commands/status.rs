@@ -1,22 +1,31 @@
-//! `seedling status`: a lab at a glance, once or live.
+//! `seedling status`: a lab, or a cluster elsewhere, at a glance, once or live.
 
+use super::elsewhere::Elsewhere;
+use super::helper::here;
 use super::lab::{Format, Name, Output};
 use super::screen::{Event, Screen};
 use anyhow::Result;
 use clap::Args;
-use seedling_lab::overview::{lines, news};
-use seedling_lab::{Labs, Overview, overview};
+use seedling_lab::overview::{Site, elsewhere, lines, news};
+use seedling_lab::{HelperStatus, Labs, Overview, overview, read_events};
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often a live view looks again.
+/// How often a live view looks again. A look at machines elsewhere is a log-in on each.
 const LOOK: Duration = Duration::from_secs(1);
+const LOOK_ELSEWHERE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     lab: Name,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    /// The helper's configuration, on its own machine: its events tell how far machines boot [default: /etc/seedling/helper.yaml]
+    #[arg(long, value_name = "FILE", requires = "kubeconfig")]
+    helper: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
     /// Keep looking: full screen in a terminal (q quits), else a line for each change
@@ -24,9 +33,38 @@ pub(crate) struct StatusArgs {
     watch: bool,
 }
 
+impl StatusArgs {
+    async fn look(&self) -> Result<Overview> {
+        match &self.elsewhere.kubeconfig {
+            Some(kubeconfig) => self.look_elsewhere(kubeconfig).await,
+            None => Ok(overview(&Labs::from_env().open(&self.lab.name)?).await?),
+        }
+    }
+
+    async fn look_elsewhere(&self, kubeconfig: &Path) -> Result<Overview> {
+        let (name, api) = seedling_cluster::named_in(kubeconfig)?;
+        let helper = here(self.helper.clone())
+            .map(|path| Ok::<_, anyhow::Error>((seedling_helper::load(&path)?, path)));
+        let helper = helper.transpose()?;
+        let hosts = match &helper {
+            Some((config, _)) if !self.elsewhere.names_hosts() => config.inventory.hosts.clone(),
+            _ => self.elsewhere.hosts(&seedling_cluster::connect(Some(kubeconfig)).await?).await?,
+        };
+        let seen = |(config, path): &(seedling_types::HelperConfig, PathBuf)| {
+            (HelperStatus::here(path, config.address), read_events(&config.events))
+        };
+        let (kubeconfig, helper, shell) =
+            (kubeconfig.to_path_buf(), helper.as_ref().map(seen), self.elsewhere.shell());
+        Ok(elsewhere(Site { name, hosts, shell: &shell, api, kubeconfig, helper }).await)
+    }
+
+    fn pause(&self) -> Duration {
+        if self.elsewhere.kubeconfig.is_some() { LOOK_ELSEWHERE } else { LOOK }
+    }
+}
+
 pub(crate) async fn run(args: StatusArgs) -> Result<()> {
-    let lab = Labs::from_env().open(&args.lab.name)?;
-    let first = overview(&lab).await?;
+    let first = args.look().await?;
     if !args.watch {
         let now = seedling_lab::probe::now();
         let table = || lines(&first, now).iter().for_each(|line| println!("{}", line.trim_end()));
@@ -34,13 +72,12 @@ pub(crate) async fn run(args: StatusArgs) -> Result<()> {
         return Ok(());
     }
     let (tell, seen) = watch::channel(first);
-    let name = args.lab.name.clone();
+    let format = args.output.output;
     // A lab that is made or removed meanwhile is looked at again.
     let looking = async move {
         loop {
-            tokio::time::sleep(LOOK).await;
-            if let Ok(lab) = Labs::from_env().open(&name)
-                && let Ok(next) = overview(&lab).await
+            tokio::time::sleep(args.pause()).await;
+            if let Ok(next) = args.look().await
                 && tell.send(next).is_err()
             {
                 return;
@@ -48,7 +85,7 @@ pub(crate) async fn run(args: StatusArgs) -> Result<()> {
         }
     };
     let looking = tokio::spawn(looking);
-    let shown = match (args.output.output, std::io::stdout().is_terminal()) {
+    let shown = match (format, std::io::stdout().is_terminal()) {
         (Format::Table, true) => on_screen(seen).await,
         (format, _) => by_line(seen, format).await,
     };

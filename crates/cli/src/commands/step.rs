@@ -1,6 +1,7 @@
 //! Step mode at a terminal: on the node itself, and of a lab's bootstrap machine from outside.
 
 use super::lab::say;
+use crate::conditions;
 use anyhow::{Context, Result, bail};
 use seedling_bootkube::step::{self, At, Ended, Node, at, drive};
 use seedling_bootkube::{Error, PLAN};
@@ -166,7 +167,8 @@ pub(crate) async fn until(lab: &Lab, stage: &str) -> Result<()> {
     let place = |name: &str| PLAN.iter().position(|step| step.stage.name == name);
     let name = lab.name();
     let hint = format!("seedling lab journal --name {name}");
-    let condition = Condition::new(format!("bootkube to end stage {stage}"), Duration::from_secs(600), hint)
+    let condition = Condition::new(&conditions::STAGE_ENDED, Duration::from_secs(600), hint)
+        .with("STAGE", stage)
         .on(&bootstrap)
         .quiet();
     let ended =

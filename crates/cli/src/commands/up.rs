@@ -339,7 +339,8 @@ fn make_assets(labs: &Labs, args: &UpArgs, release: &Path) -> Result<(PathBuf, I
             seedling_assets::create(Target::Manifests, &dir, &options)?;
         }
         for manifest in &args.manifest {
-            let name = manifest.file_name().with_context(|| format!("{} is no file", manifest.display()))?;
+            let name =
+                manifest.file_name().with_context(|| format!("{} is not a file", manifest.display()))?;
             let path = dir.join("openshift").join(name);
             std::fs::copy(manifest, path).with_context(|| manifest.display().to_string())?;
         }

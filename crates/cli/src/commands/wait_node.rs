@@ -2,6 +2,7 @@
 
 use super::csr::Cluster;
 use super::log::{self, NoProgress};
+use crate::conditions;
 use anyhow::Result;
 use clap::Args;
 use kube::Client;
@@ -56,7 +57,8 @@ pub(super) async fn run(args: &NodeArgs) -> ExitCode {
 pub(super) async fn ready(client: &Client, name: &str, hint: &str, say: &mut impl FnMut(&str)) -> Result<()> {
     let nodes = follow::<Node>(client, Selection::one(None, name));
     let requests = follow::<CertificateSigningRequest>(client, Selection::all());
-    let condition = Condition::new(format!("{name} to be Ready"), NO_PROGRESS, hint).on(name).quiet();
+    let condition =
+        Condition::new(&conditions::NODE_READY, NO_PROGRESS, hint).with("NODE", name).on(name).quiet();
     let mut said = String::new();
     let waited = wait_for(&condition, LOOK, async || {
         let (nodes, requests) = (nodes.now(), requests.now());

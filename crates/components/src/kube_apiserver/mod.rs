@@ -6,14 +6,16 @@ pub mod encryption;
 use crate::ClusterConfig;
 use crate::cluster_config::joined;
 use crate::pod::{
-    FileRow, Place, RESOURCES, StaticPod, file_flags, flags, host_path, journal_mount, journal_volume, mount,
-    probe, ready_when, resources_volume, seedling_mount, seedling_volume,
+    FileRow, Place, RESOURCES, StaticPod, container, file_flags, flags, host_path, journal_mount,
+    journal_volume, mount, probe, ready_when, requests, resources_volume, seedling_mount, seedling_volume,
+    words,
 };
+use k8s_openapi::api::core::v1::{Container, ContainerPort, Pod};
 use seedling_types::api::SHUTDOWN_DELAY;
 use seedling_types::names::NS_KAS;
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths, ports};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
 
 pub const POD_CONFIGMAP: &str = "kube-apiserver-pod";
@@ -136,34 +138,32 @@ pub fn pod(
     place: Place,
     advertise: &str,
     members: &[IpAddr],
-) -> Result<Value, MissingComponent> {
-    let mut container = json!({
-        "name": "kube-apiserver",
-        "image": release.image("kube-apiserver")?,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["kube-apiserver"],
-        "args": args(config, place, advertise, members),
-        "ports": [{"containerPort": ports::API, "hostPort": ports::API}],
-        "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}},
-        "volumeMounts": [mount("resources", RESOURCES, true), mount("logs", paths::API_LOGS, false)],
-    });
+) -> Result<Pod, MissingComponent> {
+    let mut mounts = vec![mount("resources", RESOURCES, true), mount("logs", paths::API_LOGS, false)];
     let mut volumes =
         vec![resources_volume(place, POD_CONFIGMAP), host_path("logs", paths::API_LOGS, "DirectoryOrCreate")];
+    let mut command = vec!["kube-apiserver"];
+    let resources = format!("--resources={RESOURCES}");
+    if place == Place::Master {
+        // Beside a learner the server would exit after 20 s and fall into crash back-off.
+        command.splice(..0, [paths::NODE_SEEDLING, "etcd-wait", &resources, "--"]);
+        mounts.extend([seedling_mount(), journal_mount()]);
+        volumes.extend([seedling_volume(), journal_volume()]);
+    }
+    let port = ContainerPort {
+        container_port: ports::API.into(),
+        host_port: Some(ports::API.into()),
+        ..ContainerPort::default()
+    };
+    let mut container = Container {
+        args: Some(args(config, place, advertise, members)),
+        ports: Some(vec![port]),
+        resources: requests("200m", "256Mi"),
+        ..container("kube-apiserver", release.image("kube-apiserver")?, words(&command), mounts)
+    };
     if place == Place::Master {
         ready_when(&mut container, "HTTPS", ports::API, "/readyz", 2);
-        container["livenessProbe"] = probe("HTTPS", "127.0.0.1", ports::API, "/livez?exclude=etcd", 10, 3);
-        // Beside a learner the server would exit after 20 s and fall into crash back-off.
-        container["command"] = json!([
-            paths::NODE_SEEDLING,
-            "etcd-wait",
-            format!("--resources={RESOURCES}"),
-            "--",
-            "kube-apiserver"
-        ]);
-        if let Some(mounts) = container["volumeMounts"].as_array_mut() {
-            mounts.extend([seedling_mount(), journal_mount()]);
-        }
-        volumes.extend([seedling_volume(), journal_volume()]);
+        container.liveness_probe = probe("HTTPS", "127.0.0.1", ports::API, "/livez?exclude=etcd", 10, 3);
     }
     let pod = StaticPod {
         name: if place == Place::Bootstrap { "bootstrap-kube-apiserver" } else { "kube-apiserver" }.into(),
@@ -180,6 +180,7 @@ pub fn pod(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn configs_are_where_flags_look_for_them() {

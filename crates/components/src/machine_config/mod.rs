@@ -10,7 +10,7 @@ mod render;
 mod sources;
 
 pub use bootstrap::{Inputs, cluster_manifests, render_bootstrap};
-pub use daemon_set::{AUDIT_DIR, SERVER, server_daemon_set};
+pub use daemon_set::{AUDIT_DIR, SERVER, server_objects};
 pub use render::{RenderError, render, rendered_name, selected};
 pub use sources::{
     controller_config, machine_configs, outside_configs, pool, read_machine_configs, with_configuration,

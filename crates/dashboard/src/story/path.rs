@@ -5,6 +5,7 @@ use super::moments::name;
 use super::steps::find;
 use super::{Frame, Group, State, Track, seconds};
 use crate::inputs::Inputs;
+use seedling_observe::Milestone;
 use seedling_types::helper::HelperEventKind;
 use seedling_types::{Host, Role, ports};
 
@@ -16,8 +17,8 @@ pub const STATIONS: [&str; 9] =
 const RUNS: [&str; 4] = ["first-boot", "kubelet-join", "release-image", "bootkube"];
 
 /// Milestones of `lab up` that no machine reaches before its Node is Ready.
-const WORKERS_READY: &str = "all workers to be Ready";
-const OPERATORS_FINISHED: &str = "all operators to have finished";
+const WORKERS_READY: &str = Milestone::WorkersReady(0).awaited().sentence;
+const OPERATORS_FINISHED: &str = Milestone::Initialized.awaited().sentence;
 
 pub(super) fn stations(inputs: &Inputs, tracks: &[Track]) -> Vec<Track> {
     let stations = inputs.inventory.hosts.iter().flat_map(|host| {

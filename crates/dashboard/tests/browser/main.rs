@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod axe;
 mod chromium;
 
+use axe::Axe;
 use chromium::{Chromium, Page, file_url};
 use seedling_dashboard::inputs::Inputs;
 use seedling_dashboard::story::{Story, state_at, story};
@@ -105,6 +107,7 @@ fn a_lab_is_followed_as_it_grows() {
     );
     assert_eq!(text(&mut browser, &page, "etcd-count"), "3 voters");
     browser.until(&page, "document.getElementById('log').textContent === 'the helper listens\\n'");
+    Axe::load().finds_nothing(&mut browser, &page, "live, with a log");
     let without_api =
         Inputs { api: false, cluster: None, certificates: vec![], power: Default::default(), ..inputs };
     browser.until(&page, "seedling.index.machines.every((machine) => machine.power === 'off')");
@@ -243,4 +246,39 @@ fn a_phone_scrolls_only_down_and_motion_can_be_reduced() {
     let moves = "[...document.querySelectorAll('*')].filter((e) => getComputedStyle(e).animationName !== 'none').length";
     assert_eq!(browser.run(&page, moves), json!(0));
     assert_eq!(browser.complaints(&url), Vec::<String>::new());
+}
+
+/// What a person may come upon, one after the other: a script, and what is true when the page shows it.
+const STATES: [(&str, &str, &str); 5] = [
+    ("the beginning", "seedling.player.seek(0)", "document.getElementById('clock').textContent === '0.0 s'"),
+    (
+        "growing",
+        "seedling.player.seek(27.5)",
+        "document.querySelectorAll('#path .cell[data-state=open]').length > 0",
+    ),
+    ("grown", "seedling.player.seek(1e9)", "document.getElementById('clock').textContent === '54.7 s'"),
+    ("details", "document.querySelector('#path .cell').click()", "!document.getElementById('detail').hidden"),
+    ("keys", "document.getElementById('help').click()", "document.getElementById('keys').open"),
+];
+
+#[test]
+#[ignore = "needs Chromium and axe-core: make browser"]
+fn axe_finds_nothing_grave() {
+    let dir = tempfile::tempdir().unwrap();
+    let (url, _) = recorded_page(dir.path());
+    let (mut browser, axe) = (Chromium::start(), Axe::load());
+    for width in [1280, 360] {
+        for scheme in ["light", "dark"] {
+            let page = browser.open(&url, width, &[("prefers-color-scheme", scheme)]);
+            for (state, script, shown) in STATES {
+                browser.run(&page, &format!("{script};0"));
+                browser.until(&page, shown);
+                axe.finds_nothing(&mut browser, &page, &format!("{state}, {scheme}, {width} wide"));
+            }
+        }
+    }
+    let page = browser.open(&url, 1280, &[]);
+    browser.run(&page, "document.querySelector('main').append(new Image());0");
+    let found = axe.find(&mut browser, &page);
+    assert!(found["grave"].to_string().contains("image-alt"), "what it should find it finds: {found}");
 }

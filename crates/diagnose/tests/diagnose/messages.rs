@@ -28,6 +28,9 @@ fn peoples_words_find_the_rule() {
         ("my nodes stay NotReady: cni plugin not initialized", "cni-broken"),
         ("csr stays pending", "csr-not-approved"),
         ("ErrImagePull: unauthorized: authentication required", "pull-unauthorized"),
+        // Nothing but one telling word.
+        ("image pull back off unauthorized", "pull-unauthorized"),
+        ("why does everything end with UnknownIssuer today", "registry-untrusted"),
     ] {
         assert_eq!(matches(text).first().map(|rule| rule.name), Some(want), "{text}");
     }

@@ -109,6 +109,22 @@ fn a_good_bring_up_has_no_cause() {
     assert_eq!(first(&[("machines.json", &off)]), Some("bootstrap-off"));
 }
 
+/// A bundle by ssh, of a cluster that works: `seedling verify` was refused, as every stranger is.
+#[test]
+fn a_machine_with_a_kubelet_has_its_config() {
+    let refused = r#"{"verdict":"refused","reason":"it brings no token","address":"192.168.100.11","request":{"status":403}}"#;
+    let audit = ("control-plane/192.168.100.12/machine-config-server-audit.log", refused);
+    let ignition = ("control-plane/192.168.100.11/ignition.log", "fetched");
+    let kubelet = ("control-plane/192.168.100.11/journals/kubelet.log", "started");
+    let found = |files: &[(&str, &str)]| {
+        let mut bundle = Bundle::default();
+        files.iter().for_each(|(path, text)| bundle.insert(*path, text.as_bytes().to_vec()));
+        diagnose(&bundle).iter().any(|cause| cause.rule == "machine-config-refused")
+    };
+    assert!(found(&[audit, ignition]));
+    assert!(!found(&[audit, ignition, kubelet]));
+}
+
 #[test]
 fn the_earlier_link_wins() {
     let full = "panic: write /var/lib/etcd/member/wal: no space left on device";

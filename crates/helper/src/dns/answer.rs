@@ -49,7 +49,7 @@ fn is_for_others(zones: &Zones, request: &Message) -> bool {
 }
 
 /// When nobody else answered.
-pub(super) fn failed(packet: &[u8]) -> Option<Vec<u8>> {
+pub fn failed(packet: &[u8]) -> Option<Vec<u8>> {
     let request = Message::from_vec(packet).ok()?;
     let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
     reply.metadata = Metadata::response_from_request(&request.metadata);
@@ -60,7 +60,7 @@ pub(super) fn failed(packet: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether this is the answer to that question.
-pub(super) fn belongs(question: &[u8], answer: &[u8]) -> bool {
+pub fn belongs(question: &[u8], answer: &[u8]) -> bool {
     let (Ok(question), Ok(answer)) = (Message::from_vec(question), Message::from_vec(answer)) else {
         return false;
     };

@@ -6,7 +6,7 @@ mod forward;
 mod replies;
 mod zone;
 
-pub use answer::{Verdict, answer, judge};
+pub use answer::{Verdict, answer, belongs, failed, judge};
 pub use zone::{Found, Zones};
 
 use crate::net::{self, Listener};

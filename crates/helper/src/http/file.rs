@@ -18,7 +18,7 @@ const CHUNK: u64 = 256 << 10;
 /// Read while others are on their way.
 const AHEAD: usize = 3;
 
-pub(crate) async fn serve_file(path: &Path, request: Request) -> Response {
+pub async fn serve_file(path: &Path, request: Request) -> Response {
     // Folders open like files and fail only when read.
     if !tokio::fs::metadata(path).await.is_ok_and(|m| m.is_file()) {
         return StatusCode::NOT_FOUND.into_response();

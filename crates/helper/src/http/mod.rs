@@ -1,10 +1,11 @@
 //! HTTP on 8080: Ignition files to the machine they are for, node software to everybody on the network, and network boot.
 
 mod connection;
+mod documents;
 mod file;
 
 pub(crate) use connection::serve;
-pub(crate) use file::serve_file;
+pub use file::serve_file;
 
 use crate::doors::ignition_file;
 use crate::{Context, HelperError, boot, net};
@@ -17,6 +18,7 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use connection::Delivery;
+use documents::Documents;
 use seedling_types::helper::HelperEventKind;
 use seedling_types::{Host, Inventory, Role, ports};
 use std::future::Future;
@@ -36,6 +38,7 @@ pub async fn start(context: &Context) -> Result<impl Future<Output = ()> + use<>
         .route("/boot/{name}", get(boot::http::file))
         .route("/boot/ipxe/{mac}", get(boot::http::script))
         .route("/boot/report/{mac}", post(boot::http::report))
+        .layer(Extension(Documents::default()))
         .layer(DefaultBodyLimit::max(boot::http::LONGEST_REPORT))
         .layer(from_fn_with_state(context.clone(), log))
         .with_state(context.clone());
@@ -47,6 +50,7 @@ async fn ignition(
     State(context): State<Context>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
     Extension(delivery): Extension<Delivery>,
+    Extension(documents): Extension<Documents>,
     Path(mac): Path<String>,
     method: Method,
 ) -> Response {
@@ -64,11 +68,11 @@ async fn ignition(
         Ok(host) => host,
         Err((status, why)) => return refuse(status, None, why.into()),
     };
-    let Ok(document) = tokio::fs::read(ignition_file(&config, host)).await else {
+    let Some(document) = documents.read(ignition_file(&config, host)).await else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let fetched = method == Method::GET;
-    if let Err(refusal) = context.doors.fetch(host, &document, fetched) {
+    if let Err(refusal) = context.doors.fetch(host, &document.digest, fetched) {
         let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::FORBIDDEN);
         return refuse(status, Some(host), refusal.sentence(&host.name));
     }
@@ -81,7 +85,7 @@ async fn ignition(
             context.boots.has_config(&host);
         });
     }
-    let mut response = Response::new(Body::from(document));
+    let mut response = Response::new(Body::from(document.bytes));
     response.headers_mut().insert(CONTENT_TYPE, IGNITION_JSON);
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
@@ -121,7 +125,7 @@ async fn binary(
 }
 
 /// Exactly one plain component: the path was percent-decoded, so it may hold slashes and dots.
-pub(crate) fn is_file_name(name: &str) -> bool {
+pub fn is_file_name(name: &str) -> bool {
     let mut components = FsPath::new(name).components();
     matches!((components.next(), components.next()), (Some(Component::Normal(c)), None) if c == name)
 }

@@ -8,14 +8,13 @@ pub(crate) mod layout;
 
 use crate::boot::{INITRAMFS, KERNEL, ROOT, TIME, grub};
 use crate::furnish::put;
-use crate::needs::{BOOT_IMAGE, DISK, QCOW2, check};
 use crate::recipe::DISK_CFG;
 use crate::run::{Progress, Result, at, finish, remove_tree, run, unusable};
 use crate::{Contents, arguments_cfg};
 use layout::{Partition, SECTOR, partitions, script, uuid};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -27,7 +26,6 @@ const BOOT_CODE: usize = 440;
 
 /// Writes `out`, whole or not at all.
 pub(crate) async fn raw(image: &Path, contents: &Contents, out: &Path, progress: Progress<'_>) -> Result<()> {
-    check(&[BOOT_IMAGE, DISK].concat())?;
     let (making, work) = (out.with_extension("making"), out.with_extension("work"));
     remove_tree(&making)?;
     remove_tree(&work)?;
@@ -68,7 +66,6 @@ pub(crate) async fn qcow2(
     out: &Path,
     progress: Progress<'_>,
 ) -> Result<()> {
-    check(QCOW2)?;
     let (plain, making) = (out.with_extension("raw-part"), out.with_extension("making-qcow2"));
     raw(image, contents, &plain, progress).await?;
     progress("disk image: as qcow2");
@@ -136,7 +133,41 @@ async fn ext4(image: &Path, part: &Partition, seed: &str, from: Option<&Path>) -
     }
     command.arg(image).arg(format!("{}k", part.kib()));
     command.env("E2FSPROGS_FAKE_TIME", TIME).env("SOURCE_DATE_EPOCH", TIME);
+    finish(command).await?;
+    match from {
+        Some(from) => set_times(image, part, from).await,
+        None => Ok(()),
+    }
+}
+
+/// mkfs copies the times of files, and when a file was last changed cannot be chosen before.
+async fn set_times(image: &Path, part: &Partition, from: &Path) -> Result<()> {
+    let mut script = String::new();
+    for path in paths(from)? {
+        let name = path.strip_prefix(from).unwrap_or(&path).display();
+        for time in ["atime", "ctime", "mtime"] {
+            script += &format!("set_inode_field /{name} {time} @{TIME}\n");
+        }
+    }
+    let commands = from.with_extension("times");
+    put(&commands, script.as_bytes(), 0o600)?;
+    let mut command = Command::new("debugfs");
+    command.arg("-w").arg("-f").arg(&commands).arg(format!("{}?offset={}", image.display(), part.offset()));
+    command.env("E2FSPROGS_FAKE_TIME", TIME);
     finish(command).await.map(drop)
+}
+
+/// A folder and all that is in it.
+fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = vec![folder.to_path_buf()];
+    for entry in at(folder, fs::read_dir(folder))? {
+        let entry = at(folder, entry)?;
+        match at(folder, entry.file_type())?.is_dir() {
+            true => found.extend(paths(&entry.path())?),
+            false => found.push(entry.path()),
+        }
+    }
+    Ok(found)
 }
 
 /// As seedling-install leaves them: see node/rootfs-machine.
@@ -173,6 +204,29 @@ fn write_at(image: &Path, bytes: &[u8], offset: u64) -> Result<()> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    /// By the real mkfs and debugfs.
+    #[tokio::test]
+    async fn the_same_files_are_the_same_file_system_whenever_it_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = Partition { name: "boot", start: 2048, sectors: 64 << 10 };
+        let mut images = vec![];
+        for name in ["a", "b"] {
+            let (image, folder) = (dir.path().join(name), dir.path().join("boot"));
+            remove_tree(&folder).unwrap();
+            put(&folder.join("grub/grub.cfg"), b"menu", 0o644).unwrap();
+            put(&folder.join(KERNEL), b"kernel", 0o644).unwrap();
+            File::create(&image).unwrap().set_len(40 << 20).unwrap();
+            ext4(&image, &part, "seed", Some(&folder)).await.unwrap();
+            images.push(fs::read(&image).unwrap());
+            // Times are whole seconds.
+            tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        }
+        assert!(images[0] == images[1], "they differ");
+        let stat = format!("{}?offset={}", dir.path().join("a").display(), part.offset());
+        let told = run("debugfs", ["-R", "stat /grub/grub.cfg", &stat]).await.unwrap();
+        assert_eq!(told.matches("0x6553f100").count(), 4, "{told}");
+    }
 
     #[test]
     fn a_config_is_readable_for_root_only() {

@@ -3,7 +3,7 @@
 use super::links::{break_links, heal_links, is_of_links};
 use super::{Case, Fault, Victim};
 use crate::power::{self, Circuit};
-use crate::{Lab, LabError, Labs, Options, Result};
+use crate::{Lab, LabError, Labs, Options, Result, conditions};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_machines::bad_disk::Trouble;
@@ -19,6 +19,7 @@ use std::time::Duration;
 pub const LASTS: Duration = Duration::from_secs(8);
 /// A victim that is just being restarted is waited for; several strikes on it, at steps that followed at once, wait for one restart each.
 const APPEARS_WITHIN: Duration = Duration::from_secs(60);
+const HINT: &str = "it may not live at this step";
 
 /// Why a lab cannot do it.
 pub fn refusal(victim: Victim, fault: Fault) -> Option<&'static str> {
@@ -170,13 +171,15 @@ async fn for_a_while<T, E>(done: &Result<T, E>, lasts: Duration) {
 }
 
 async fn find_helper(lab: &Lab, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
-    found("the helper to run", killed, to_kill, || lab.helper_pids()).await
+    let runs = Condition::new(&conditions::HELPER_RUNS, APPEARS_WITHIN, HINT);
+    found(runs, killed, to_kill, || lab.helper_pids()).await
 }
 
 async fn find(machine: &Machine, victim: Victim, killed: &Killed, to_kill: bool) -> Result<Vec<i32>> {
-    let what = format!("{} to run on {}", victim.as_str(), machine.name);
+    let runs = Condition::new(&conditions::VICTIM_RUNS, APPEARS_WITHIN, HINT);
+    let runs = runs.with("PROCESS", victim.as_str()).with("MACHINE", &machine.name);
     machine.processes()?;
-    found(&what, killed, to_kill, || {
+    found(runs, killed, to_kill, || {
         let running =
             machine.processes().unwrap_or_default().into_iter().filter(|(_, args)| is(victim, args));
         running.map(|(pid, _)| pid).collect()
@@ -185,12 +188,11 @@ async fn find(machine: &Machine, victim: Victim, killed: &Killed, to_kill: bool)
 }
 
 async fn found(
-    what: &str,
+    condition: Condition,
     killed: &Killed,
     to_kill: bool,
     running: impl Fn() -> Vec<i32>,
 ) -> Result<Vec<i32>> {
-    let condition = Condition::new(what, APPEARS_WITHIN, "it may not live at this step");
     let found = wait_for(&condition, Duration::from_millis(20), async || {
         let mut killed = killed.lock().unwrap_or_else(|e| e.into_inner());
         let pids: Vec<_> = running().into_iter().filter(|pid| !killed.contains(pid)).collect();

@@ -4,7 +4,7 @@ use super::faults::{Fault, Moment, PLANTED};
 use super::inject::{Held, inject, release_with};
 use super::score::{Case, Verdict, judge, summary};
 use crate::chaos::{Progress, When};
-use crate::{Lab, LabError, Labs, Result, at, gather};
+use crate::{Lab, LabError, Labs, Result, at, conditions, gather};
 use seedling_diagnose::{Bundle, diagnose};
 use seedling_observe::Report;
 use seedling_steps::{Condition, Probe, wait_for};
@@ -160,7 +160,7 @@ async fn broken_lab(place: &Place, fault: &Fault) -> Result<(Lab, Held, Child)> 
 
 async fn reached(place: &Place, when: &When, child: &mut Child) -> Result<()> {
     let condition =
-        Condition::within("the moment of the fault", STEP_WITHIN, "the bring-up's log beside the report")
+        Condition::within(&conditions::FAULT_MOMENT, STEP_WITHIN, "the bring-up's log beside the report")
             .quiet();
     wait_for(&condition, LOOK, async || {
         let Ok(lab) = place.labs.open(&place.name) else { return Probe::Unmet("no lab".into()) };

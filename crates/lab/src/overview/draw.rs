@@ -1,6 +1,7 @@
 //! An overview as lines, for a terminal or a pipe. Pure: the time is an argument.
 
 use super::{EtcdChange, Mark, Overview, Progress, STAGES};
+use crate::status::Place;
 use crate::{NodeStatus, Open};
 use seedling_machines::Power;
 use std::fmt::Write;
@@ -24,29 +25,39 @@ pub fn lines(view: &Overview, now: i64) -> Vec<String> {
 
 fn headline(view: &Overview, now: i64) -> String {
     let status = &view.status;
-    let api = match (&view.cluster.error, status.api) {
+    let api = match (&view.cluster.error, &status.api) {
         (_, None) => "has no address yet".to_string(),
         (None, Some(address)) => format!("answers on {address}"),
         (Some(why), Some(address)) => format!("does not answer on {address} ({why})"),
     };
-    let helper = match (status.helper.pid, status.helper.ready) {
-        (Some(_), true) => "ready",
-        (Some(_), false) => "starting",
-        (None, _) => "not running",
+    let helper = match status.helper.as_ref().map(|helper| (helper.pid, helper.ready)) {
+        None => "",
+        Some((Some(_), true)) => "helper ready; ",
+        Some((Some(_), false)) => "helper starting; ",
+        Some((None, _)) => "helper not running; ",
     };
     let age = view.started.map_or("never started".into(), |at| format!("started {} ago", seconds(now - at)));
-    format!("lab {}: {age}; helper {helper}; the API {api}", status.name)
+    let place = match status.place {
+        Place::Lab => "lab",
+        Place::Elsewhere => "cluster",
+    };
+    format!("{place} {}: {age}; {helper}the API {api}", status.name)
 }
 
 fn waiting(view: &Overview, now: i64) -> String {
-    match (&view.awaited, view.milestones.last()) {
-        (Some(awaited), _) => {
+    match (&view.awaited, view.milestones.last(), view.status.place) {
+        (Some(awaited), ..) => {
             format!("waiting for {}, since {}", awaited.what, seconds(now - awaited.since))
         }
-        (None, Some((_, at))) => {
+        (None, _, Place::Elsewhere) if view.cluster.is_done() => "installed".into(),
+        (None, _, Place::Elsewhere) => "nobody says what is awaited".into(),
+        (None, Some((_, at)), _) => {
             format!("installed, {} after the start", seconds(at - view.started.unwrap_or(*at)))
         }
-        (None, None) => "nothing is awaited: `seedling lab up` has not begun".into(),
+        (None, None, _) if view.started.is_some() => {
+            format!("nothing is awaited: `seedling lab up --name {}` goes on from here", view.status.name)
+        }
+        (None, None, _) => "nothing is awaited: `seedling lab up` has not begun".into(),
     }
 }
 
@@ -59,11 +70,12 @@ fn machines(view: &Overview, now: i64, lines: &mut Vec<String>) {
         "MACHINE", "ROLE", "KIND", "ADDRESS", "POWER"
     ));
     for (node, progress) in view.status.nodes.iter().zip(&view.progress) {
-        let NodeStatus { name, role, kind, address, inspection, .. } = node;
-        let power = match inspection.power {
-            Power::On => "on",
-            Power::Off => "off",
-            Power::Paused => "frozen",
+        let NodeStatus { name, role, kind, address, .. } = node;
+        let power = match node.power() {
+            Some(Power::On) => "on",
+            Some(Power::Off) => "off",
+            Some(Power::Paused) => "frozen",
+            None => "?",
         };
         let marks: String = progress.marks.iter().map(|m| format!("{:>9}", mark(*m, view, now))).collect();
         let (role, address) = (role.as_str(), address.to_string());
@@ -80,6 +92,7 @@ fn mark(mark: Mark, view: &Overview, now: i64) -> String {
         (Mark::Never, _) => "".into(),
         (Mark::Left, _) => "left".into(),
         (Mark::Pending, _) => "·".into(),
+        (Mark::Unknown, _) => "?".into(),
         (Mark::Done(at), Some(start)) if at >= start => format!("{:.1} s", (at - start) as f64 / 1000.0),
         (Mark::Done(_), _) => "yes".into(),
         (Mark::Lost(at), _) => match (now - at).max(0) / 1000 {

@@ -4,10 +4,12 @@
 //! Out: an [`Overview`], as data or as lines. All but the API's part is read from files: it is there before the API, and when it is down.
 
 mod draw;
+mod elsewhere;
 mod news;
 mod stages;
 
 pub use draw::lines;
+pub use elsewhere::{Site, elsewhere};
 pub use news::news;
 pub use stages::{Mark, Progress, STAGES};
 
@@ -19,6 +21,7 @@ use seedling_types::Role;
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// An API that is down must not hold up the rest.
@@ -69,6 +72,16 @@ pub struct OperatorView {
     pub ok: bool,
     /// What is not as it should be, in the operator's words.
     pub says: String,
+    /// Since when, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
+}
+
+impl ClusterView {
+    /// All operators have reported, and all are well.
+    pub fn is_done(&self) -> bool {
+        self.error.is_none() && !self.operators.is_empty() && self.operators.iter().all(|o| o.ok)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,7 +93,8 @@ pub struct LastError {
 }
 
 pub async fn overview(lab: &Lab) -> Result<Overview> {
-    let (status, cluster) = tokio::join!(status(lab), ask(lab));
+    let kubeconfig = lab.kubeconfig();
+    let (status, cluster) = tokio::join!(status(lab), ask(&kubeconfig));
     let hosts = &lab.record.spec.inventory.hosts;
     let journals = hosts.iter().map(|host| (host.name.clone(), fold(&lab.journal(&host.name)))).collect();
     let bring_up = lab.bring_up();
@@ -96,7 +110,10 @@ fn assemble(
     journals: &BTreeMap<String, State>,
     events: &[HelperEvent],
 ) -> Overview {
+    // In step mode nobody times the bring-up: it began when the first machine asked for its address.
+    let asked = || events.iter().find(|event| matches!(event.what, HelperEventKind::Dhcp { .. }));
     let started = Some(bring_up.started_unix_millis).filter(|at| *at > 0);
+    let started = started.or_else(|| stages::millis(&asked()?.time));
     let at = |seconds: f64| bring_up.started_unix_millis + (seconds * 1000.0) as i64;
     let milestones: Vec<_> = bring_up.milestones.iter().map(|(name, s)| (name.clone(), at(*s))).collect();
     let workers = status.nodes.iter().any(|node| node.role == Role::Worker);
@@ -188,12 +205,12 @@ fn last_error(journals: &BTreeMap<String, State>, events: &[HelperEvent]) -> Opt
     failed.chain(refused).max_by_key(|error| error.at)
 }
 
-async fn ask(lab: &Lab) -> ClusterView {
-    if !lab.kubeconfig().exists() {
-        return ClusterView { error: Some("the lab has no kubeconfig yet".into()), operators: vec![] };
+async fn ask(kubeconfig: &Path) -> ClusterView {
+    if !kubeconfig.exists() {
+        return ClusterView { error: Some("there is no kubeconfig yet".into()), operators: vec![] };
     }
     let asked = async {
-        let client = seedling_cluster::connect(Some(&lab.kubeconfig())).await.map_err(|e| e.to_string())?;
+        let client = seedling_cluster::connect(Some(kubeconfig)).await.map_err(|e| e.to_string())?;
         let found = seedling_cluster::list::<ClusterOperator>(&client, None, "").await;
         found.map_err(|e| seedling_cluster::innermost(&e))
     };
@@ -205,17 +222,21 @@ async fn ask(lab: &Lab) -> ClusterView {
 }
 
 fn operator(operator: &ClusterOperator) -> OperatorView {
+    let name = operator.name().to_string();
     if operator.conditions().is_empty() {
-        let says = "has not reported anything yet".into();
-        return OperatorView { name: operator.name().into(), ok: false, says };
+        return OperatorView { name, ok: false, says: "has not reported anything yet".into(), since: None };
     }
     let wrong = [("Available", "True"), ("Degraded", "False"), ("Progressing", "False")];
     let wrong = wrong.iter().find_map(|(kind, wanted)| match operator.condition(kind) {
         Some(condition) if condition.status == *wanted => None,
-        Some(condition) => Some(format!("{kind} is {}: {}", condition.status, condition.message)),
-        None => Some(format!("{kind} was never reported")),
+        Some(condition) => Some((
+            format!("{kind} is {}: {}", condition.status, condition.message),
+            stages::millis(&condition.last_transition_time),
+        )),
+        None => Some((format!("{kind} was never reported"), None)),
     });
-    OperatorView { name: operator.name().into(), ok: wrong.is_none(), says: wrong.unwrap_or_default() }
+    let (says, since) = wrong.clone().unwrap_or_default();
+    OperatorView { name, ok: wrong.is_none(), says, since }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub fn news(before: &Overview, after: &Overview) -> Vec<String> {
     }));
     for node in &after.status.nodes {
         let old = before.status.nodes.iter().find(|n| n.name == node.name);
-        if old.is_none_or(|old| old.inspection.power != node.inspection.power || old.says != node.says) {
+        if old.is_none_or(|old| old.power() != node.power() || old.says != node.says) {
             news.push(format!("{}: {}", node.name, node.says));
         }
     }
@@ -26,7 +26,7 @@ pub fn news(before: &Overview, after: &Overview) -> Vec<String> {
                 Mark::Done(_) => news.push(format!("{}: {stage} is there", progress.name)),
                 Mark::Lost(_) => news.push(format!("{}: {stage} is gone", progress.name)),
                 Mark::Left => news.push(format!("{}: {stage} has left", progress.name)),
-                Mark::Never | Mark::Pending => {}
+                Mark::Never | Mark::Pending | Mark::Unknown => {}
             }
         }
     }

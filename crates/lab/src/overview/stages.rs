@@ -25,6 +25,8 @@ pub enum Mark {
     /// Not of this machine's role.
     Never,
     Pending,
+    /// The machine does not answer, or nobody here sees it: of a cluster elsewhere.
+    Unknown,
     /// When it was reached first, in milliseconds since 1970.
     Done(i64),
     /// It was reached, and is gone: since when.

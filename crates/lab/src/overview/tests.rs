@@ -7,7 +7,7 @@ use seedling_steps::journal::lines as journal_lines;
 use seedling_types::Role;
 use serde_json::json;
 
-const START: i64 = 1_000_000;
+pub(super) const START: i64 = 1_000_000;
 
 fn node(name: &str, role: Role, last: u8, power: Power) -> crate::NodeStatus {
     crate::NodeStatus {
@@ -16,7 +16,7 @@ fn node(name: &str, role: Role, last: u8, power: Power) -> crate::NodeStatus {
         role,
         mac: format!("52:54:00:5e:ed:{last}"),
         address: [192, 168, 100, last].into(),
-        inspection: Inspection { power, pid: None, usage: Default::default() },
+        inspection: Some(Inspection { power, pid: None, usage: Default::default() }),
         position: Position::Fetched,
         first_boot_done: power == Power::On,
         open: vec![],
@@ -27,9 +27,14 @@ fn node(name: &str, role: Role, last: u8, power: Power) -> crate::NodeStatus {
 fn status(power: Power) -> Status {
     Status {
         name: "t".into(),
-        api: Some(([127, 0, 0, 1], 40000).into()),
+        place: crate::status::Place::Lab,
+        api: Some("127.0.0.1:40000".into()),
         kubeconfig: None,
-        helper: crate::status::HelperStatus { pid: Some(1), ready: true, address: [192, 168, 100, 1].into() },
+        helper: Some(crate::status::HelperStatus {
+            pid: Some(1),
+            ready: true,
+            address: [192, 168, 100, 1].into(),
+        }),
         nodes: vec![
             node("bootstrap", Role::Bootstrap, 10, power),
             node("master-0", Role::Master, 11, power),
@@ -43,7 +48,7 @@ fn at(seconds: f64) -> String {
     at.map(|t| t.to_string()).unwrap_or_default()
 }
 
-fn journal(steps: &[(f64, &str, &str, &str)]) -> State {
+pub(super) fn journal(steps: &[(f64, &str, &str, &str)]) -> State {
     let line = |(seconds, who, step, event): &(f64, &str, &str, &str)| {
         json!({"time": at(*seconds), "who": who, "step": step, "event": event, "note": "no route"})
             .to_string()
@@ -53,7 +58,7 @@ fn journal(steps: &[(f64, &str, &str, &str)]) -> State {
     fold(&journal_lines(text.as_bytes()))
 }
 
-fn events(all: &[(f64, serde_json::Value)]) -> Vec<HelperEvent> {
+pub(super) fn events(all: &[(f64, serde_json::Value)]) -> Vec<HelperEvent> {
     let event = |(seconds, what): &(f64, serde_json::Value)| {
         let mut what = what.clone();
         what["time"] = at(*seconds).into();
@@ -62,7 +67,7 @@ fn events(all: &[(f64, serde_json::Value)]) -> Vec<HelperEvent> {
     all.iter().map(event).collect()
 }
 
-const MASTER: &[(f64, &str, &str, &str)] = &[
+pub(super) const MASTER: &[(f64, &str, &str, &str)] = &[
     (1.0, "boot", "ignition", "begin"),
     (5.0, "boot", "ignition", "end"),
     (5.0, "kubelet-join", "certificate", "begin"),
@@ -100,14 +105,14 @@ fn grown() -> (BTreeMap<String, State>, Vec<HelperEvent>, probe::BringUp) {
     )
 }
 
-fn operators(ok: bool) -> ClusterView {
-    let one = OperatorView { name: "dns".into(), ok: true, says: String::new() };
+pub(super) fn operators(ok: bool) -> ClusterView {
+    let one = OperatorView { name: "dns".into(), ok: true, says: String::new(), since: None };
     let says = if ok { "" } else { "Available is False: no pods" };
-    let two = OperatorView { name: "etcd".into(), ok, says: says.into() };
+    let two = OperatorView { name: "etcd".into(), ok, says: says.into(), since: Some(START + 8000) };
     ClusterView { error: None, operators: vec![one, two] }
 }
 
-fn drawn(view: &Overview, seconds: i64) -> String {
+pub(super) fn drawn(view: &Overview, seconds: i64) -> String {
     lines(view, START + seconds * 1000).iter().map(|line| line.trim_end().to_string() + "\n").collect()
 }
 
@@ -158,6 +163,20 @@ operators: 1 of 2 are done
   etcd                         Available is False: no pods
 ";
     assert_eq!(drawn(&view, 30), expected);
+}
+
+/// `lab up --until` ends before anybody waits for milestones.
+#[test]
+fn stopped_at_a_stage() {
+    let (journals, events, _) = grown();
+    let none = probe::BringUp::default();
+    let view = assemble(status(Power::On), operators(false), &none, &journals, &events);
+    let drawn = drawn(&view, 30);
+    let begins = "\
+lab t: started 29 s ago; helper ready; the API answers on 127.0.0.1:40000
+nothing is awaited: `seedling lab up --name t` goes on from here
+";
+    assert!(drawn.starts_with(begins) && drawn.contains("on        0.0 s    1.5 s    3.0 s"), "{drawn}");
 }
 
 #[test]

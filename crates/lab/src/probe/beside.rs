@@ -32,12 +32,13 @@ pub async fn beside<T>(
 
 pub async fn install_complete(kubeconfig: &Path) -> Result<(), ProbeError> {
     let client = seedling_cluster::connect(Some(kubeconfig)).await?;
-    let condition = Condition::new("the install to complete", NO_PROGRESS, "seedling lab status");
+    let complete = Milestone::Initialized;
+    let condition = Condition::new(complete.awaited(), NO_PROGRESS, "seedling lab status");
     let instead = |news: &News| match news.text.as_str() {
         "" => "no ClusterVersion yet".into(),
         text => text.into(),
     };
-    Milestone::Initialized.wait(&client, &condition, Duration::from_secs(1), instead).await?;
+    complete.wait(&client, &condition, Duration::from_secs(1), instead).await?;
     Ok(())
 }
 

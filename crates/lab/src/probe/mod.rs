@@ -16,6 +16,7 @@ pub use clients::now;
 pub use judge::{Failure, Report, Stale, Window, judge};
 pub use stages::{BringUp, Stages};
 
+use crate::conditions;
 use crate::history::Operation;
 use clients::{Shared, writer};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -139,7 +140,7 @@ pub async fn probe(options: Options, mut stop: watch::Receiver<bool>) -> Result<
     let watcher = tokio::spawn(clients::watcher(options.kubeconfig.clone(), shared.clone(), told));
     while tasks.join_next().await.is_some() {}
     // What it has not delivered by then is reported as missing.
-    let condition = Condition::within("the watch to tell of every write", TOLD_WITHIN, "see the report");
+    let condition = Condition::within(&conditions::PROBER_TOLD, TOLD_WITHIN, "see the report");
     let _ = wait_for(&condition, Duration::from_millis(50), async || match shared.untold() {
         0 => Probe::Met(()),
         _ => Probe::Unmet("not all yet".into()),
@@ -165,7 +166,7 @@ async fn not_counted(kubeconfig: &Path) -> Result<kube::Client, ClusterError> {
 async fn first_answer(options: &Options) -> Result<Vec<Namespace>, ProbeError> {
     let client = not_counted(&options.kubeconfig).await?;
     let hint = "seedling lab status; is this the kubeconfig of the cluster?";
-    let condition = Condition::within("the API to be ready", options.first_answer_within, hint);
+    let condition = Condition::within(&conditions::PROBER_READY, options.first_answer_within, hint);
     wait_for(&condition, Duration::from_millis(100), async || match ready(&client).await {
         Ok(()) => Probe::Met(()),
         Err(_) => Probe::Unmet("no readyz yet".into()),
@@ -183,7 +184,7 @@ async fn make(namespaces: &Api<Namespace>, name: &str) -> Result<Namespace, Prob
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.into());
     let hint = format!("kubectl get namespace {name} -o yaml");
-    let condition = Condition::within("the prober's namespace to be made", GONE_WITHIN, hint);
+    let condition = Condition::within(&conditions::PROBER_NAMESPACE, GONE_WITHIN, hint);
     let made = wait_for(&condition, Duration::from_millis(200), async || {
         // Nothing is probed yet: who has no answer asks again.
         match tokio::time::timeout(PATIENCE, namespaces.create(&PostParams::default(), &namespace)).await {
@@ -213,7 +214,7 @@ async fn ready(client: &kube::Client) -> Result<(), String> {
 /// Retried until there is an answer: this is the count, not a probe.
 async fn count(kubeconfig: &Path) -> Result<BTreeSet<u32>, ProbeError> {
     let maps: Api<ConfigMap> = Api::namespaced(not_counted(kubeconfig).await?, NAMESPACE);
-    let condition = Condition::within("what was written to be counted", COUNT_WITHIN, "seedling lab status");
+    let condition = Condition::within(&conditions::PROBER_COUNTED, COUNT_WITHIN, "seedling lab status");
     let counted = wait_for(&condition, Duration::from_millis(500), async || {
         match tokio::time::timeout(PATIENCE, maps.list_metadata(&ListParams::default())).await {
             Ok(Ok(list)) => Probe::Met(clients::numbers(&list.items)),

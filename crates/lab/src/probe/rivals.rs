@@ -4,6 +4,7 @@
 use super::clients::{Shared, every, next};
 use super::{COUNT_WITHIN, PATIENCE, ProbeError};
 use crate::chaos::Dice;
+use crate::conditions;
 use crate::history::{Action, Answer, Operation, Value};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -77,7 +78,7 @@ pub(super) async fn rival(client: Client, worker: u32, shared: Arc<Shared>, mut 
 pub(super) async fn last_look(client: Client, shared: &Shared) -> Result<(), ProbeError> {
     let maps: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
     for key in shared.operated_on() {
-        let condition = Condition::within("a shared object to be read", COUNT_WITHIN, "seedling lab status");
+        let condition = Condition::within(&conditions::PROBER_READ, COUNT_WITHIN, "seedling lab status");
         let read = wait_for(&condition, Duration::from_millis(500), async || {
             let sent = shared.course.micros();
             let (answer, _) = ask(&maps, key, Action::Read, None).await;

@@ -98,10 +98,11 @@ async fn be_replaced(args: &JoinArgs, data: &Data, id: u64, why: &str) -> Result
     tracing::error!("etcd member {id:x} cannot read its data and asks to be replaced: {why}");
     let tls = peer_tls(&args.resources, &args.name)?;
     let condition = Condition::within(
-        format!("member {id:x} to be replaced, because it cannot read its data"),
+        &conditions::MEMBER_REPLACED,
         REPLACED_WITHIN,
         "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
     )
+    .with("ID", format_args!("{id:x}"))
     .on(&args.name);
     let removed = wait_for(&condition, Duration::from_secs(1), async || {
         let answers = ask_everybody(args, &tls).await;
@@ -232,7 +233,7 @@ async fn receive_data(args: &JoinArgs) -> Result<()> {
         reqwest::Client::builder().timeout(Duration::from_secs(1)).tls_certs_only([]).no_proxy().build()?;
     let url = format!("http://127.0.0.1:{}/metrics", ports::ETCD_METRICS);
     let condition = Condition::new(
-        conditions::DATA_ARRIVES.sentence,
+        &conditions::DATA_ARRIVES,
         Duration::from_secs(600),
         "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
     )
@@ -280,10 +281,11 @@ async fn wait_for_membership(args: &JoinArgs, tls: &EtcdTls) -> Result<(u64, Vec
     let peer_http = peer_client(tls)?;
     let mine = etcd::peer_url(args.address);
     let condition = Condition::new(
-        conditions::ON_MEMBER_LIST.sentence.replace("URL", &mine),
+        &conditions::ON_MEMBER_LIST,
         Duration::from_secs(1800),
         "kubectl -n openshift-etcd-operator logs deployment/etcd-operator (where the cluster is administered)",
     )
+    .with("URL", &mine)
     .on(&args.name);
     let found = wait_for(&condition, POLL, async || {
         let mut seen = "no member answers".to_string();
@@ -361,7 +363,7 @@ pub async fn wait_for_voter(resources: &Path, command: &[String]) -> Result<()> 
         &resources.join("secrets/etcd-client/tls"),
     )?;
     let condition = Condition::new(
-        conditions::IS_VOTER.sentence,
+        &conditions::IS_VOTER,
         Duration::from_secs(1800),
         "kubectl -n openshift-etcd get pods -o wide (where the cluster is administered)",
     )

@@ -78,7 +78,7 @@ async fn answer(State(mirrors): State<Arc<Mirrors>>, request: Request) -> Respon
         return respond(StatusCode::OK, json!({}));
     }
     let Some(wanted) = Wanted::parse(uri.path(), uri.query().unwrap_or_default()) else {
-        return refuse(&format!("{uri} is no manifest and no blob of a registry"));
+        return refuse(&format!("{uri} is neither a manifest nor a blob of a registry"));
     };
     match places(&mirrors.file, &wanted) {
         Ok(places) => mirrors.first(&method, headers, &wanted, &places).await,

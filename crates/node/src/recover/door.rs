@@ -7,7 +7,7 @@
 use super::node::{Answer, PATH, Question};
 use super::output_of;
 use crate::error::{cannot, ensure};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -60,11 +60,8 @@ pub(super) async fn open(
 
 async fn listen(any: IpAddr) -> Result<TcpListener> {
     let address = SocketAddr::new(any, ports::MCS);
-    let free = Condition::within(
-        format!("port {} to be free", ports::MCS),
-        MAKE_ROOM_WITHIN,
-        format!("ss -ltnp sport = :{}", ports::MCS),
-    );
+    let hint = format!("ss -ltnp sport = :{}", ports::MCS);
+    let free = Condition::within(&conditions::RECOVER_PORT, MAKE_ROOM_WITHIN, hint).with("PORT", ports::MCS);
     let listener = wait_for(&free, MAKE_ROOM_EVERY, async || match TcpListener::bind(address) {
         Ok(listener) => Probe::Met(listener),
         Err(e) => {

@@ -14,7 +14,7 @@ pub mod node;
 
 use crate::error::cannot;
 use crate::installer::{InstallerArgs, install};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use kube::Client;
 use seedling_api::{Conditions, Lease, Meta, Node};
 use seedling_cluster::{inventory, list};
@@ -41,7 +41,7 @@ pub async fn recover(
     say: &dyn Fn(&str),
 ) -> Result<()> {
     let answers = Condition::new(
-        "this master's API server to answer",
+        &conditions::RECOVER_API,
         RESTART,
         "crictl ps -a | grep -E 'etcd|kube-apiserver': etcd needs two of three masters switched on",
     );
@@ -76,7 +76,7 @@ pub async fn recover(
         );
     }
     let serves = Condition::new(
-        "this master's API server to serve with its new certificate",
+        &conditions::RECOVER_SERVED,
         RESTART,
         "crictl logs $(crictl ps -q --name kube-apiserver) 2>&1 | tail",
     );
@@ -86,7 +86,7 @@ pub async fn recover(
     let (signer, serving) = KubeletSigner::load(&strict).await?;
     let door = door::open(signer.clone(), serving, inventory.clone()).await?;
     let others = Condition::new(
-        "the other nodes to be Ready",
+        &conditions::RECOVER_NODES,
         REJOIN,
         "switch them on; on each: journalctl -u kubelet-recover -u kubelet",
     );

@@ -4,7 +4,7 @@
 use super::output_of;
 use crate::error::{in_file, read_if_there};
 use crate::kubelet_join::{CURRENT, below, keep_pair};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::config::Kubeconfig;
 use seedling_pki::{node_request, not_after};
@@ -58,11 +58,8 @@ async fn ask_until_answered(root: &Path, old: &str) -> Result<()> {
         reqwest::Client::builder().tls_certs_only(ca).no_proxy().timeout(Duration::from_secs(10)).build()?;
     // Who asks is in the certificate; what the request says of it is not heeded.
     let question = Question { request: node_request("", key_of(old)?)?.0, certificate: old.into() };
-    let condition = Condition::within(
-        "a certificate in the place of the one that has ended while this node was off",
-        PATIENCE,
-        "seedling certs recover, on one master",
-    );
+    let condition =
+        Condition::within(&conditions::ENDED_REPLACED, PATIENCE, "seedling certs recover, on one master");
     let answered = wait_for(&condition, ASK_AGAIN, async || put(&http, &url, &question).await.into());
     keep(root, &answered.await?.certificate, old)
 }

@@ -78,7 +78,7 @@ impl Movement {
             }
             [summary(&version.now()), summary(&operators.now()), summary(&nodes.now())].concat()
         };
-        let condition = Condition::new(format!("{milestone:?}"), BOOTSTRAP_LIMIT, "").quiet();
+        let condition = Condition::new(milestone.awaited(), BOOTSTRAP_LIMIT, "").quiet();
         milestone.wait(client, &condition, LOOK, instead).await.map_err(|unmet| {
             let seen = standstill(&nodes.now().objects, &operators.now().objects);
             let cause = format!("no progress for {}; last seen: {seen}", text::duration(unmet.waited));

@@ -1,12 +1,11 @@
 //! What `lab up` and `wait-for` wait for, by name: the milestones of a growing cluster.
 
 use super::milestone::Milestone;
-use seedling_steps::Awaited;
-use seedling_types::description::Text;
+use seedling_steps::{Awaited, conditions};
 
 impl Milestone {
     /// Its description; one for all counts.
-    pub fn awaited(self) -> &'static Awaited {
+    pub const fn awaited(self) -> &'static Awaited {
         match self {
             Milestone::ApiUp => &API_UP,
             Milestone::MastersJoined(_) => &MASTERS_JOINED,
@@ -19,22 +18,10 @@ impl Milestone {
     }
 }
 
-pub const CONDITIONS: [&Awaited; 7] = [
-    &API_UP,
-    &MASTERS_JOINED,
-    &ETCD_CARRIED,
-    &BOOTSTRAP_COMPLETE,
-    &MEMBER_REMOVED,
-    &INITIALIZED,
-    &WORKERS_READY,
-];
+conditions! {
+    pub CONDITIONS;
 
-const T: Text = Text::EMPTY;
-
-static API_UP: Awaited = Awaited {
-    name: "api-up",
-    sentence: "the API to answer",
-    text: Text {
+    API_UP = "api-up", "the API to answer": {
         what: "lab up and wait-for: the API answers through the load balancer.",
         why: "Everything later is asked of it.",
         check: "kubectl version",
@@ -42,13 +29,8 @@ static API_UP: Awaited = Awaited {
             "the bootstrap node has not come so far: seedling lab journal --node bootstrap, or seedling stage list on it",
         ],
         see: &["stage.cb-bootstrap", "port.6443", "component.load-balancer"],
-        ..T
-    },
-};
-static MASTERS_JOINED: Awaited = Awaited {
-    name: "masters-joined",
-    sentence: "all masters to join",
-    text: Text {
+    }
+    MASTERS_JOINED = "masters-joined", "all masters to join": {
         what: "lab up: every master has a Node.",
         why: "A Node is there when the machine fetched its config, asked for a certificate and got it.",
         check: "kubectl get nodes; seedling csr",
@@ -56,37 +38,22 @@ static MASTERS_JOINED: Awaited = Awaited {
             "a machine stays in its first boot (seedling lab status says where), or its request is not approved",
         ],
         see: &["component.kubelet-join", "component.approve-csr", "port.22623"],
-        ..T
-    },
-};
-static ETCD_CARRIED: Awaited = Awaited {
-    name: "etcd-carried",
-    sentence: "all masters to carry etcd",
-    text: Text {
+    }
+    ETCD_CARRIED = "etcd-carried", "all masters to carry etcd": {
         what: "lab up: the etcd operator reports EtcdRunningInCluster.",
         why: "From then on the cluster does not depend on the bootstrap node's member.",
         check: "kubectl get etcd cluster -o yaml",
         fails: &["a member stays a learner: 2380 between masters and bootstrap, slow disks"],
         see: &["component.etcd-operator", "condition.etcd-on-masters"],
-        ..T
-    },
-};
-static BOOTSTRAP_COMPLETE: Awaited = Awaited {
-    name: "bootstrap-complete",
-    sentence: "bootstrapping to complete",
-    text: Text {
+    }
+    BOOTSTRAP_COMPLETE = "bootstrap-complete", "bootstrapping to complete": {
         what: "lab up and wait-for bootstrap-complete: ConfigMap kube-system/bootstrap says complete.",
         why: "The bootstrap node has handed over; it may be switched off when its etcd member is gone.",
         check: "kubectl -n kube-system get configmap bootstrap -o yaml",
         fails: &["bootkube or progress.service still waits: their conditions say for what"],
         see: &["component.progress", "command.wait-for bootstrap-complete"],
-        ..T
-    },
-};
-static MEMBER_REMOVED: Awaited = Awaited {
-    name: "bootstrap-member-removed",
-    sentence: "the bootstrap etcd member to be removed",
-    text: Text {
+    }
+    MEMBER_REMOVED = "bootstrap-member-removed", "the bootstrap etcd member to be removed": {
         what: "lab up and wait-for bootstrap-complete: etcd's members are the masters only.",
         why: "A machine that is switched off while it is a member costs etcd one of its majority.",
         check: "etcdctl member list -w table",
@@ -94,25 +61,15 @@ static MEMBER_REMOVED: Awaited = Awaited {
             "the etcd operator waits until bootstrapping is complete and all masters' members are healthy",
         ],
         see: &["component.etcd-operator"],
-        ..T
-    },
-};
-static INITIALIZED: Awaited = Awaited {
-    name: "initialized",
-    sentence: "all operators to have finished",
-    text: Text {
+    }
+    INITIALIZED = "initialized", "all operators to have finished": {
         what: "lab up and wait-for install-complete: ClusterVersion is Available.",
         why: "Every operator has reported that it is Available at the release's version.",
         check: "kubectl get clusterversion,clusteroperators",
         fails: &["one operator is not Available: its message says why"],
         see: &["component.cluster-version-operator", "command.wait-for install-complete"],
-        ..T
-    },
-};
-static WORKERS_READY: Awaited = Awaited {
-    name: "workers-ready",
-    sentence: "all workers to be Ready",
-    text: Text {
+    }
+    WORKERS_READY = "workers-ready", "all workers to be Ready": {
         what: "lab up: every worker is a Node that is Ready.",
         why: "Workers join when the masters' machine-config servers answer.",
         check: "kubectl get nodes; seedling csr",
@@ -120,6 +77,5 @@ static WORKERS_READY: Awaited = Awaited {
             "as of masters; and a worker needs the masters' machine-config server, 22623 through the load balancer",
         ],
         see: &["component.machine-config-operator", "command.wait-for node"],
-        ..T
-    },
-};
+    }
+}

@@ -89,7 +89,7 @@ async fn patiently(
         }
         last.clone()
     };
-    let condition = Condition::new(format!("{milestone:?}"), limit, "").quiet();
+    let condition = Condition::new(milestone.awaited(), limit, "").quiet();
     milestone.wait(client, &condition, LOOK, instead).await.map_err(|unmet| unmet.last_seen)
 }
 

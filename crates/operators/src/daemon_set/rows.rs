@@ -16,7 +16,7 @@ pub static NETWORK: Row = Row {
     namespace: NS_NETWORK,
     daemon_sets: &[FLANNEL, KUBE_PROXY],
     template: |n, given| {
-        Ok(network::objects(&NetworkParams {
+        let params = NetworkParams {
             cluster_networks: &n.cluster_networks,
             service_networks: &n.service_networks,
             api_host: &n.api_host,
@@ -24,7 +24,8 @@ pub static NETWORK: Row = Row {
             flannel_image: &given("FLANNEL_IMAGE")?,
             kube_proxy_image: &given("KUBE_PROXY_IMAGE")?,
             seedling_image: &given("SEEDLING_IMAGE")?,
-        }))
+        };
+        Ok(network::objects(&params)?)
     },
     subject: |n| {
         let address = kubernetes_service(&n.service_networks).map(|ip| SocketAddr::new(ip, 443).to_string());
@@ -39,12 +40,13 @@ pub static DNS: Row = Row {
     namespace: NS_DNS,
     daemon_sets: &[dns::NAME],
     template: |n, given| {
-        Ok(dns::objects(&DnsParams {
+        let params = DnsParams {
             service_networks: &n.service_networks,
             api_host: &n.api_host,
             api_port: n.api_port,
             coredns_image: &given("COREDNS_IMAGE")?,
-        }))
+        };
+        Ok(dns::objects(&params)?)
     },
     subject: |n| format!("Cluster DNS at {}", dns_service(&n.service_networks).join(" and ")),
     probed: |report| &report.dns,

@@ -19,7 +19,7 @@ use nodes::Wanted;
 use seedling_api::{DaemonSet, Infrastructure, Meta, Scheduler};
 use seedling_cluster::follow::{Selection, follow};
 use seedling_cluster::manifest;
-use seedling_components::machine_config::{SERVER, server_daemon_set};
+use seedling_components::machine_config::{SERVER, server_objects};
 use seedling_types::names::NS_MCO;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -84,9 +84,10 @@ async fn keep_server(context: &Context, image: &str, api_server: &str) {
     let inputs = Inputs::default().needs(&live);
     let keeping = context.reconcile("machine-config/server", Pace::USUAL, inputs, async |_| {
         if ours.is_none() || live.one().and_then(|live| live.generation()) != ours {
-            let wanted = server_daemon_set(image, api_server);
-            let applied = manifest::apply(&context.client, MANAGER, &wanted).await?;
-            ours = applied["metadata"]["generation"].as_i64();
+            for wanted in server_objects(image, api_server)? {
+                let applied = manifest::apply(&context.client, MANAGER, &wanted).await?;
+                ours = applied["metadata"]["generation"].as_i64();
+            }
         }
         Ok(Next::Quiet)
     });

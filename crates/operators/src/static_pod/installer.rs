@@ -1,11 +1,14 @@
 //! The installer pod, which writes one revision's files on one master, and its rights. The program in it is `seedling-node`'s.
 
 use super::{Desired, Names};
+use k8s_openapi::api::core::v1::SecurityContext;
 use seedling_api::{PolicyRule, Role, named_in};
-use seedling_components::pod::{host_path, journal_mount, journal_volume, mount};
+use seedling_components::pod::{
+    Container, Pod, container, critical, env_of_pod, host_path, journal_mount, journal_volume, metadata,
+    mount, on_host,
+};
 use seedling_types::release::MissingComponent;
 use seedling_types::{ReleaseInfo, paths};
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub(super) fn pod(
@@ -15,47 +18,40 @@ pub(super) fn pod(
     node: &str,
     (revision, retry): (i64, i64),
     kept: &BTreeSet<i64>,
-) -> Result<Value, MissingComponent> {
+) -> Result<Pod, MissingComponent> {
     let name = match retry {
         0 => format!("installer-{revision}-{node}"),
         _ => format!("installer-{revision}-retry-{retry}-{node}"),
     };
     let list = |maps: Vec<&String>| maps.into_iter().cloned().collect::<Vec<_>>().join(",");
     let kept = kept.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-    let from = |field: &str| json!({"fieldRef": {"fieldPath": field}});
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"namespace": names.namespace, "name": name,
-            "labels": {"app": "installer", "revision": revision.to_string(), "retry": retry.to_string()}},
-        "spec": {
-            "nodeName": node,
-            "hostNetwork": true,
-            "dnsPolicy": "Default",
-            "restartPolicy": "Never",
-            "serviceAccountName": "installer-sa",
-            "priorityClassName": "system-node-critical",
-            "terminationGracePeriodSeconds": 5,
-            "tolerations": [{"operator": "Exists"}],
-            "containers": [{
-                "name": "installer",
-                "image": release.image("seedling")?,
-                "imagePullPolicy": "IfNotPresent",
-                "command": ["/usr/bin/seedling", "installer",
-                    format!("--namespace={}", names.namespace),
-                    format!("--pod={}", names.pod_configmap),
-                    format!("--revision={revision}"),
-                    format!("--configmaps={}", list(desired.configmaps.keys().collect())),
-                    format!("--secrets={}", list(desired.secrets.keys().collect())),
-                    format!("--keep={kept}")],
-                "env": [{"name": "NODE_NAME", "valueFrom": from("spec.nodeName")},
-                    {"name": "NODE_IP", "valueFrom": from("status.hostIP")}],
-                "securityContext": {"privileged": true, "runAsUser": 0},
-                "volumeMounts": [mount("kubernetes", paths::ETC_KUBERNETES, false), journal_mount()],
-            }],
-            "volumes": [host_path("kubernetes", paths::ETC_KUBERNETES, "Directory"), journal_volume()],
-        }
-    }))
+    let command = [
+        "/usr/bin/seedling".to_string(),
+        "installer".into(),
+        format!("--namespace={}", names.namespace),
+        format!("--pod={}", names.pod_configmap),
+        format!("--revision={revision}"),
+        format!("--configmaps={}", list(desired.configmaps.keys().collect())),
+        format!("--secrets={}", list(desired.secrets.keys().collect())),
+        format!("--keep={kept}"),
+    ];
+    let mounts = vec![mount("kubernetes", paths::ETC_KUBERNETES, false), journal_mount()];
+    let root = SecurityContext { privileged: Some(true), run_as_user: Some(0), ..SecurityContext::default() };
+    let installer = Container {
+        env: Some(vec![env_of_pod("NODE_NAME", "spec.nodeName"), env_of_pod("NODE_IP", "status.hostIP")]),
+        security_context: Some(root),
+        ..container("installer", release.image("seedling")?, command.into(), mounts)
+    };
+    let labels = [("app", "installer"), ("revision", &revision.to_string()), ("retry", &retry.to_string())];
+    let volumes = vec![host_path("kubernetes", paths::ETC_KUBERNETES, "Directory"), journal_volume()];
+    let mut pod = critical(on_host(metadata(names.namespace, &name, &labels), 5, vec![installer], volumes));
+    if let Some(spec) = &mut pod.spec {
+        spec.node_name = Some(node.into());
+        spec.dns_policy = Some("Default".into());
+        spec.restart_policy = Some("Never".into());
+        spec.service_account_name = Some("installer-sa".into());
+    }
+    Ok(pod)
 }
 
 /// What installers may read: the files of these revisions, and nothing else. Applied before the pod is made; RBAC knows no names by
@@ -82,6 +78,7 @@ pub(super) fn role(names: &Names, desired: &Desired, revisions: &BTreeSet<i64>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn an_installer_may_read_its_revision_and_nothing_else() {
@@ -95,7 +92,7 @@ mod tests {
         let desired = Desired {
             configmaps: [("etcd-ca-bundle".to_string(), Default::default())].into(),
             secrets: [("etcd-all-certs".to_string(), Default::default())].into(),
-            pod: Value::Null,
+            pod: Pod::default(),
         };
         let role = role(&names, &desired, &[7, 8].into());
         let role = json!(role);

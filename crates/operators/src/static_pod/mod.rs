@@ -28,7 +28,6 @@ use seedling_api::{Conditions, ConfigMap, Files, Meta, Pod, StaticPodOperator};
 use seedling_cluster::{Cache, Kind, delete_seen, get, list};
 use seedling_components::ClusterConfig;
 use seedling_types::{Inventory, ReleaseInfo};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -56,7 +55,7 @@ pub type Data = BTreeMap<String, String>;
 pub struct Desired {
     pub configmaps: BTreeMap<String, Data>,
     pub secrets: BTreeMap<String, Data>,
-    pub pod: Value,
+    pub pod: seedling_components::pod::Pod,
 }
 
 /// What an operator works with.
@@ -278,7 +277,7 @@ async fn start_installers(
     for (node, retry) in due {
         tracing::info!("{}: revision {latest} to {node}", names.operator);
         let pod = installer::pod(names, &env.release, desired, &node, (latest, retry), &kept)?;
-        seedling_cluster::manifest::create_if_missing(&env.client, &pod).await?;
+        seedling_cluster::manifest::create_if_missing(&env.client, &serde_json::to_value(&pod)?).await?;
     }
     Ok(())
 }

@@ -13,7 +13,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+const NO_PROGRESS: Duration = Duration::from_secs(60);
 
 pub(crate) struct ControlPlane {
     pub dir: tempfile::TempDir,
@@ -171,13 +173,14 @@ impl ControlPlane {
             .collect()
     }
 
-    /// Asks until it is so; says what was seen last if it never is.
+    /// Asks until it is so; gives up when what is seen instead has not changed for a minute. Eight control planes share the machine.
     pub(crate) async fn until(&self, what: &str, mut met: impl AsyncFnMut() -> Result<(), String>) {
-        let mut last = String::new();
-        for _ in 0..200 {
+        let (mut last, mut since) = (String::new(), Instant::now());
+        while since.elapsed() < NO_PROGRESS {
             match met().await {
                 Ok(()) => return,
-                Err(seen) => last = seen,
+                Err(seen) if seen != last => (last, since) = (seen, Instant::now()),
+                Err(_) => {}
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

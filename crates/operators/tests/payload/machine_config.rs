@@ -13,7 +13,7 @@ use seedling_components::node::NodeParams;
 use seedling_machine_config_server::{Listen, Source, serve};
 use seedling_operators::{machine_approver, machine_config};
 use seedling_pki::{CaSpec, KeyAlgorithm, LeafSpec, Usage, issue, new_ca};
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_steps::{Awaited, Condition, Probe, wait_for};
 use seedling_types::names::{NS_APPROVER, NS_MCO as NS};
 use seedling_types::release::Binary;
 use seedling_types::{ClusterDomain, Inventory, ReleaseInfo, csr};
@@ -51,7 +51,9 @@ fn release() -> ReleaseInfo {
 }
 
 async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let condition = Condition::new(what, Duration::from_secs(20), "read the test's output");
+    static UNTIL: Awaited = Awaited::in_test("WHAT");
+    let hint = "read the test's output";
+    let condition = Condition::new(&UNTIL, Duration::from_secs(20), hint).with("WHAT", what);
     wait_for(&condition, Duration::from_millis(100), async || match probe().await {
         Some(met) => Probe::Met(met),
         None => Probe::Unmet("not yet".into()),

@@ -14,6 +14,7 @@ use seedling_pki::{CaSpec, KeyAlgorithm, new_ca};
 use seedling_types::names::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 type Account = (&'static str, &'static str);
 const ETCD: Account = (NS_ETCD_OPERATOR, "etcd-operator");
@@ -364,23 +365,22 @@ const OPERANDS: [Operand; 4] = [
     (NS_SCHEDULER, "openshift-kube-scheduler", "scheduler", "KubeScheduler"),
 ];
 
-/// Until every operand runs this revision or a later one.
+/// Until every operand runs this revision or a later one. One waits for another: a certificate is renewed when all trust its new signer.
 async fn revision(plane: &ControlPlane, least: i64) {
-    for operand in OPERANDS.iter().rev() {
-        plane
-            .until(&format!("{} at revision {least}", operand.3), async || {
-                for operand in OPERANDS {
-                    kubelet(plane, operand).await;
-                }
-                let seen = plane.get("operator.openshift.io/v1", operand.3, None, "cluster").await;
-                let nodes = seen["status"]["nodeStatuses"].clone();
-                match nodes[0]["currentRevision"].as_i64() >= Some(least) {
-                    true => Ok(()),
-                    false => Err(format!("{nodes}; refused: {}", plane.refused().join("; "))),
-                }
-            })
-            .await;
-    }
+    plane
+        .until(&format!("every operand at revision {least}"), async || {
+            let mut seen = vec![];
+            for operand in OPERANDS {
+                kubelet(plane, operand).await;
+                let settings = plane.get("operator.openshift.io/v1", operand.3, None, "cluster").await;
+                seen.push((operand.3, settings["status"]["nodeStatuses"][0].clone()));
+            }
+            match seen.iter().all(|(_, node)| node["currentRevision"].as_i64() >= Some(least)) {
+                true => Ok(()),
+                false => Err(format!("{seen:?}; refused: {}", plane.refused().join("; "))),
+            }
+        })
+        .await;
 }
 
 async fn there(plane: &ControlPlane, api_version: &str, kind: &str, namespace: &str, name: &str) {
@@ -395,7 +395,9 @@ async fn there(plane: &ControlPlane, api_version: &str, kind: &str, namespace: &
 
 async fn work(plane: &ControlPlane) {
     revision(plane, 1).await;
-    // Everything is renewed: certificates, signers step by step, the key of Secrets.
+    // Everything is renewed: certificates, signers step by step, the key of Secrets. Certificates know whole seconds only, and what was made
+    // in this one is not older than it.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let moment = time::OffsetDateTime::now_utc().replace_nanosecond(0).unwrap();
     let moment = moment.format(&time::format_description::well_known::Rfc3339).unwrap();
     put(&plane.client, config_map(NS_CONFIG, CERTIFICATES_CONFIGMAP, &[(seedling_pki::RENEW, &moment)]))

@@ -33,6 +33,9 @@ impl Catalog {
             [one] => return Found::One(Box::new(self.with_users(one))),
             several => return Found::Several(several.iter().map(|d| d.full_name()).collect()),
         }
+        if let Some(condition) = self.of(Kind::Condition).find(|d| is_awaited_in(asked, d)) {
+            return Found::One(Box::new(condition.clone()));
+        }
         match self.file(name).filter(|_| kind.is_none_or(|kind| kind == Kind::File)) {
             Some(file) => Found::One(Box::new(file)),
             None => Found::Nothing(self.nearest(kind, name)),
@@ -84,17 +87,25 @@ impl Catalog {
         let name = name.to_lowercase();
         let score = |d: &Description| {
             let alike = |known: &str| match known.to_lowercase() {
-                known if name.len() > 2 && known.contains(&name) => 0.95,
+                // The more of the name it is, the nearer.
+                known if name.len() > 2 && known.contains(&name) => {
+                    0.9 + 0.1 * name.len() as f64 / known.len() as f64
+                }
                 known => strsim::jaro_winkler(&known, &name),
             };
             let best = d.names().map(alike).fold(0.0, f64::max);
-            // Who names a kind means it, unless nothing of that kind is alike.
-            if kind.is_none_or(|kind| kind == d.kind) { best } else { best - 0.1 }
+            match kind {
+                // Who names a kind means it, unless nothing of that kind is alike.
+                Some(kind) if kind != d.kind => best - 0.1,
+                // There are so many that they would hide the others.
+                None if d.kind == Kind::Field => best - 0.05,
+                _ => best,
+            }
         };
         let mut near: Vec<_> =
-            self.0.iter().map(|d| (score(d), d.full_name())).filter(|n| n.0 >= ALIKE).collect();
-        near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        near.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
+            self.0.iter().map(|d| (score(d), d.kind, d.full_name())).filter(|n| n.0 >= ALIKE).collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (a.1, &a.2).cmp(&(b.1, &b.2))));
+        near.into_iter().take(SUGGESTIONS).map(|(_, _, name)| name).collect()
     }
 }
 
@@ -108,6 +119,24 @@ fn split(asked: &str) -> (Option<Kind>, &str) {
         begins.then_some((Some(kind), rest))
     });
     named.next().unwrap_or((None, asked))
+}
+
+/// Whether a line of a log or an error (`waiting for SENTENCE: seen`, `SENTENCE: no progress`) is about the condition. What its sentence has
+/// in capitals is another word each time.
+fn is_awaited_in(line: &str, condition: &Description) -> bool {
+    let sentences = line.split(": ").map(|part| part.rsplit("waiting for ").next().unwrap_or(part).trim());
+    let same = |(known, said): (&str, &str)| known == said || is_in_capitals(known);
+    let mut known = condition.also.iter().map(|known| known.split(' ').collect::<Vec<_>>());
+    known.any(|known| {
+        sentences.clone().any(|said| {
+            let said: Vec<_> = said.split(' ').collect();
+            said.len() == known.len() && known.iter().copied().zip(said).all(same)
+        })
+    })
+}
+
+fn is_in_capitals(word: &str) -> bool {
+    word.len() > 1 && word != "API" && word.bytes().all(|b| b.is_ascii_uppercase())
 }
 
 /// What a stage declares is below bootkube's directory, unless it says otherwise; behind a bracket people read why.

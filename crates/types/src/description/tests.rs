@@ -24,6 +24,9 @@ fn catalog() -> Catalog {
             &Text { what: "Static pods.", ..Text::EMPTY },
         ),
         thing(Kind::File, "/opt/openshift"),
+        thing(Kind::Condition, "container-stopped").also("container CONTAINER to stop"),
+        thing(Kind::Condition, "api-up").also("the API to answer"),
+        thing(Kind::Field, "networking.clusterNetwork"),
     ])
 }
 
@@ -53,6 +56,17 @@ fn by_full_name_by_name_and_by_number() {
         ("etcd-botstrap", "nothing: stage.etcd-bootstrap component.etcd"),
         ("port.22632", "nothing: port.22623"),
         ("port.etcd-bootstrap", "nothing: stage.etcd-bootstrap component.etcd"),
+        ("networking.clusterNetwork", "installconfig.networking.clusterNetwork"),
+        ("the API to answer", "condition.api-up"),
+        ("the helper to answer", "nothing: condition.api-up"),
+        ("container etcd to stop", "condition.container-stopped"),
+        ("waiting for container etcd to stop: running", "condition.container-stopped"),
+        ("12:00 INFO waiting for container etcd to stop: running", "condition.container-stopped"),
+        (
+            "stage x: container etcd to stop: no progress for 180s; last seen: y",
+            "condition.container-stopped",
+        ),
+        ("container etcd to stop now", "nothing: condition.container-stopped"),
         ("zzz", "nothing: "),
         ("", "nothing: "),
     ] {

@@ -14,7 +14,7 @@ use files::{DNS, INIT_CONFIG, SERVICE, Secrets};
 use seedling_cluster::etcd::EtcdTls;
 use seedling_lab::{Lab, LabSpec, Options, Pace, default_inventory};
 use seedling_machines::Machine;
-use seedling_steps::{Condition, Probe, wait_for};
+use seedling_steps::{Awaited, Condition, Probe, wait_for};
 use seedling_types::{ClusterDomain, Role};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tuned::Tuned;
 
+static CONFIGURED: Awaited = Awaited::in_test("MACHINE to have its configuration");
 const NO_PROGRESS: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -104,8 +105,7 @@ impl Growth {
     /// Runs it on the machine as soon as that has booted.
     async fn on(&self, machine: &Machine, script: &str, input: &str) -> Result<()> {
         let hint = format!("read {}", machine.console_log().display());
-        let condition =
-            Condition::new(format!("{} to have its configuration", machine.name), NO_PROGRESS, hint);
+        let condition = Condition::new(&CONFIGURED, NO_PROGRESS, hint).with("MACHINE", &machine.name);
         wait_for(&condition, LOOK, async || match machine.first_boot_done() {
             true => Probe::Met(()),
             false => Probe::Unmet("Ignition is not through".into()),

@@ -85,7 +85,8 @@ impl Tuned {
             ),
             ("kube-scheduler", kube_scheduler::pod(release, Place::Master)?),
             ("etcd", etcd::master_pod(release, &[])?),
-        ];
+        ]
+        .map(|(name, pod)| (name, json!(pod)));
         let part = |index: usize| {
             let container = &pods[index].1["spec"]["containers"][0];
             json!({"extraArgs": extra_args(container), "extraEnvs": extra_envs(container)})
@@ -154,10 +155,10 @@ fn kube_proxy(config: &ClusterConfig, domain: &ClusterDomain) -> Result<Value> {
         kube_proxy_image: "",
         seedling_image: "",
     };
-    let objects = network::objects(&params);
+    let objects = network::objects(&params)?;
     let map = objects.iter().find(|o| o["metadata"]["name"] == "kube-proxy-config");
     let text = map.and_then(|m| m["data"]["config.yaml"].as_str()).context("no config of kube-proxy")?;
-    Ok(serde_json::from_str(text)?)
+    Ok(serde_saphyr::from_str(text)?)
 }
 
 fn without(mut object: Value, names: &[&str]) -> Value {

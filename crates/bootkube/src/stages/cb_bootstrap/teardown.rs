@@ -2,7 +2,7 @@
 
 use super::{API_SERVER, CLIENTS, POLL, event};
 use crate::error::cannot;
-use crate::{Context, Result};
+use crate::{Context, Result, conditions};
 use kube::Client;
 use kube::api::Api;
 use seedling_api::Lease;
@@ -45,10 +45,11 @@ async fn stop_api_server(c: &Context) -> Result<()> {
 /// Waits until the kubelet has stopped the container; asks the runtime, since a standalone kubelet reports to no API.
 async fn gone(node: &str, container: &str) -> Result<()> {
     let condition = Condition::new(
-        format!("container {container} to stop"),
+        &conditions::STOPPED,
         Duration::from_secs(180),
         format!("crictl ps --name {container}; journalctl -n 20 -u kubelet.service"),
     )
+    .with("CONTAINER", container)
     .on(node);
     wait_for(&condition, POLL, async || {
         let args = ["ps", "--quiet", "--state", "running", "--name", &format!("^{container}$")];

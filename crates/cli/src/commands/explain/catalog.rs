@@ -17,11 +17,18 @@ pub(crate) fn catalog() -> Catalog {
     all.extend(seedling_pki::trust::describe());
     all.extend(ports::TABLE.iter().map(ports::Port::describe));
     all.extend(paths::TABLE.iter().map(paths::Path::describe));
-    let observed = seedling_observe::wait::CONDITIONS.into_iter();
-    let on_nodes = seedling_node::CONDITIONS.iter();
-    all.extend(seedling_bootkube::CONDITIONS.iter().chain(observed).chain(on_nodes).map(|c| c.describe()));
+    let conditions = [
+        seedling_bootkube::CONDITIONS,
+        seedling_observe::wait::CONDITIONS,
+        seedling_node::CONDITIONS,
+        seedling_cluster::CONDITIONS,
+        seedling_lab::CONDITIONS,
+        crate::conditions::CONDITIONS,
+    ];
+    all.extend(conditions.into_iter().flatten().map(|condition| condition.describe()));
     commands(&crate::Cli::command(), "", &mut all);
     all.extend(seedling_bootkube::seeds::SEEDS.iter().map(seedling_bootkube::seeds::Seed::describe));
+    all.extend(fields());
     Catalog(all)
 }
 
@@ -61,27 +68,25 @@ fn option(argument: &clap::Arg) -> String {
     format!("{name}: {help}")
 }
 
-pub(super) fn is_field(asked: &str) -> bool {
-    let root = asked.split(['.', '[']).next().unwrap_or_default();
-    root.eq_ignore_ascii_case("installconfig")
+fn fields() -> impl Iterator<Item = Description> {
+    seedling_assets::config::all_fields().into_iter().map(|(path, field)| {
+        Description { what: field.doc.into(), ..Description::new(Kind::Field, path, &Text::EMPTY) }
+            .fact("type", field.kind.word())
+            .fact("default", field.default)
+            .fact("values", field.values.join(", "))
+            .fact("required", if field.required { "yes" } else { "no" })
+    })
 }
 
-/// Of a field whose page there is.
-pub(super) fn field(asked: &str) -> Description {
-    let path: Vec<_> = asked.split('.').skip(1).map(|name| name.split('[').next().unwrap_or(name)).collect();
-    let path = path.join(".");
-    let found = seedling_assets::config::all_fields()
-        .into_iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(&path));
-    let described = Description::new(Kind::Field, path, &Text::EMPTY);
-    let Some((name, field)) = found else {
-        let what = "The whole install-config.yaml.".to_string();
-        return Description { name: "installconfig".into(), what, ..described };
-    };
-    let required = if field.required { "yes" } else { "no" };
-    Description { name, what: field.doc.into(), ..described }
-        .fact("type", field.kind.word())
-        .fact("default", field.default)
-        .fact("values", field.values.join(", "))
-        .fact("required", required)
+/// The path below `installconfig`, if that is asked; `field` means the same. Which entry of a list does not matter.
+pub(super) fn field_path(asked: &str) -> Option<String> {
+    let mut names = asked.split('.').map(|name| name.split('[').next().unwrap_or(name));
+    let is_root = |name: &str| ["installconfig", "field"].iter().any(|root| name.eq_ignore_ascii_case(root));
+    names.next().is_some_and(is_root).then(|| names.collect::<Vec<_>>().join("."))
+}
+
+/// The whole file, which no field's description is about.
+pub(super) fn whole_file() -> Description {
+    let what = "The whole install-config.yaml.".to_string();
+    Description { what, ..Description::new(Kind::Field, "installconfig", &Text::EMPTY) }
 }

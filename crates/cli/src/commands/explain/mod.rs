@@ -19,7 +19,8 @@ const UNKNOWN_NAME: u8 = 2;
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
     /// What to explain, e.g. stage.etcd-bootstrap, stage.6, etcd, 22623, cert.etcd-signer, /etc/kubernetes/manifests, seed.003.7, "lab up",
-    /// installconfig.networking; the part before the dot is needed only where several have the name [default: an overview]
+    /// networking.clusterNetwork, or a line of a log that says what is waited for; the part before the dot is needed only where several have the
+    /// name [default: an overview]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Output format
@@ -55,16 +56,17 @@ fn look_up(asked: &str) -> Result<Answer, String> {
     if asked.is_empty() {
         return Ok(Answer::Overview(catalog().0));
     }
-    if catalog::is_field(asked) {
-        let page = seedling_assets::config::explain(asked)?;
-        return Ok(Answer::Field(page, Box::new(catalog::field(asked))));
-    }
     let catalog = catalog();
+    if let Some(path) = catalog::field_path(asked) {
+        let found = catalog.of(Kind::Field).find(|field| field.name.eq_ignore_ascii_case(&path));
+        return field(&path, found.cloned().unwrap_or_else(catalog::whole_file));
+    }
     // "stage list" is a command, although "stage" is also a kind.
     if let (true, Found::One(command)) = (asked.contains(' '), catalog.find(&format!("command.{asked}"))) {
         return Ok(Answer::Thing(command));
     }
     match catalog.find(asked) {
+        Found::One(thing) if thing.kind == Kind::Field => field(&thing.name.clone(), *thing),
         Found::One(thing) => Ok(Answer::Thing(thing)),
         Found::Several(names) => {
             Err(format!("{asked:?} is the name of several things; say which:\n  {}", names.join("\n  ")))
@@ -83,6 +85,11 @@ fn look_up(asked: &str) -> Result<Answer, String> {
             })
         }
     }
+}
+
+fn field(path: &str, described: Description) -> Result<Answer, String> {
+    let asked = if path.is_empty() { "installconfig".into() } else { format!("installconfig.{path}") };
+    Ok(Answer::Field(seedling_assets::config::explain(&asked)?, Box::new(described)))
 }
 
 impl Answer {
@@ -114,7 +121,9 @@ fn overview(all: &[Description]) -> String {
     let mut text = "seedling explain NAME\n".to_string();
     for kind in Kind::ALL {
         text += &format!("\n{}.NAME: {}\n", kind.word(), kind.about());
-        let names: Vec<_> = all.iter().filter(|d| d.kind == kind).map(|d| d.name.as_str()).collect();
+        // Of fields the outermost: there are hundreds.
+        let listed = |d: &&Description| d.kind == kind && !(kind == Kind::Field && d.name.contains('.'));
+        let names: Vec<_> = all.iter().filter(listed).map(|d| d.name.as_str()).collect();
         for line in lines_of(&names) {
             text += &format!("  {line}\n");
         }

@@ -2,6 +2,8 @@
 
 use super::*;
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 fn page(asked: &str) -> String {
     look_up(asked).map_or_else(|why| format!("error: {why}"), |answer| answer.text())
@@ -19,11 +21,38 @@ fn every_thing_says_what_it_is_and_full_names_are_unique() {
 }
 
 #[test]
-fn every_stage_is_explained_in_full() {
-    for thing in catalog().of(Kind::Stage) {
-        let empty = [&thing.why, &thing.check, &thing.upstream].iter().any(|text| text.is_empty());
+fn every_stage_and_condition_is_explained_in_full() {
+    let catalog = catalog();
+    for thing in catalog.of(Kind::Stage).chain(catalog.of(Kind::Condition)) {
+        let empty = thing.why.is_empty() || thing.check.is_empty();
         assert!(!empty && !thing.fails.is_empty() && !thing.see.is_empty(), "{}", thing.full_name());
+        assert!(thing.kind == Kind::Condition || !thing.upstream.is_empty(), "{}", thing.full_name());
     }
+}
+
+/// A crate may forget to hand its list on, or describe a condition as tests do.
+#[test]
+fn every_condition_of_the_sources_is_found() {
+    let below = |dir: PathBuf| {
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>()
+    };
+    let crates = below(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let mut paths: Vec<_> = crates.into_iter().map(|of| of.join("src")).collect();
+    let (catalog, mut found) = (catalog(), 0);
+    while let Some(path) = paths.pop() {
+        let source = fs::read_to_string(&path).unwrap_or_default();
+        let program = source.split("\nmod tests {").next().unwrap_or_default();
+        let of_tests = path.to_string_lossy().ends_with("tests.rs");
+        assert!(of_tests || !program.contains("Awaited::in_test("), "{}", path.display());
+        let (_, rows) = program.split_once("\nconditions! {").unwrap_or_default();
+        let rows = rows.lines().filter(|line| line.ends_with("\": {") && line.contains(" = \""));
+        for name in rows.filter_map(|row| row.split('"').nth(1)) {
+            assert!(matches!(catalog.find(&format!("condition.{name}")), Found::One(_)), "{name}");
+            found += 1;
+        }
+        paths.extend(below(path));
+    }
+    assert_eq!(found, catalog.of(Kind::Condition).count());
 }
 
 /// A name that leads nowhere is worse than none.
@@ -79,21 +108,43 @@ fn the_seeds_steps_are_found_by_number_and_by_name() {
 fn unknown_names_suggest_and_shared_names_ask() {
     let said = page("etcd-bootstrp");
     assert!(said.contains("did you mean one of these?\n  stage.etcd-bootstrap\n"), "{said}");
+    let said = page("bootstrap");
+    assert!(said.contains("these?\n  stage.cb-bootstrap\n") && !said.contains("cert."), "{said}");
     assert!(page("prot.6443").contains("port.6443"), "{}", page("prot.6443"));
     let said = page("machine-config-server");
     assert!(said.contains("several things") && said.contains("component.machine-config-server"), "{said}");
     assert!(said.contains("cert.machine-config-server") && said.contains("command."), "{said}");
     assert!(page("xyzzy").contains("lists what can be asked"));
-    assert!(page("installconfig.networkin").contains("did you mean networking?"));
+    for asked in ["installconfig.networkin", "field.networkin"] {
+        assert!(page(asked).contains("did you mean networking?"), "{}", page(asked));
+    }
+    assert!(page("networkin").contains("installconfig.networking"), "{}", page("networkin"));
 }
 
 #[test]
-fn fields_are_as_before() {
+fn fields_are_found_by_any_of_their_names() {
     assert!(page("installconfig").starts_with("KIND:     InstallConfig\nVERSION:  v1\n"));
-    assert_eq!(
-        page("installconfig.networking"),
-        seedling_assets::config::explain("installconfig.networking").unwrap_or_default()
-    );
+    let want =
+        seedling_assets::config::explain("installconfig.networking.clusterNetwork").unwrap_or_default();
+    for asked in [
+        "installconfig.networking.clusterNetwork",
+        "installconfig.networking.clusterNetwork[0]",
+        "field.networking.clusternetwork",
+        "networking.clusterNetwork",
+    ] {
+        assert_eq!(page(asked), want, "{asked}");
+    }
+}
+
+#[test]
+fn a_line_of_a_log_leads_to_what_is_waited_for() {
+    for (asked, name) in [
+        ("waiting for container kube-apiserver to stop: running", "condition.container-stopped"),
+        ("worker-0 to be Ready: no progress for 1800s on worker-0; last seen: x", "condition.node-ready"),
+        ("port 22623 to be free", "condition.recover-port-free"),
+    ] {
+        assert!(page(asked).starts_with(name), "{asked}: {}", page(asked));
+    }
 }
 
 #[test]
@@ -105,7 +156,9 @@ fn json_is_json() {
         "cert.root-ca",
         "/etc/kubernetes",
         "lab up",
+        "installconfig",
         "installconfig.networking.clusterNetwork",
+        "networking",
         "seed.003.1",
     ] {
         let json = look_up(asked).map(|answer| answer.json());

@@ -118,7 +118,7 @@ pub fn checked(snapshot: &Path) -> Result<(u64, String)> {
     let mut file = File::open(snapshot).map_err(unreadable())?;
     let size = file.metadata().map_err(unreadable())?.len();
     let whole = size > SUM && (size - SUM).is_multiple_of(512);
-    ensure!(whole, "{} is no whole snapshot of etcd: {size} bytes", snapshot.display());
+    ensure!(whole, "{} is not a complete snapshot of etcd: {size} bytes", snapshot.display());
     let mut inner = Sha256::new();
     io::copy(&mut (&mut file).take(size - SUM), &mut inner).map_err(unreadable())?;
     let mut all = inner.clone();
@@ -205,7 +205,7 @@ mod tests {
         fs::write(&file, &bytes).unwrap();
         assert!(checked(&file).unwrap_err().to_string().contains("damaged"));
         fs::write(&file, &bytes[..1000]).unwrap();
-        assert!(checked(&file).unwrap_err().to_string().contains("no whole snapshot"));
+        assert!(checked(&file).unwrap_err().to_string().contains("not a complete snapshot"));
         assert!(read(&file).unwrap_err().to_string().contains("no backup"));
         let about = Backup { sha256: sum, ..Backup::default() };
         fs::write(dir.path().join(ABOUT), serde_json::to_vec(&about).unwrap()).unwrap();

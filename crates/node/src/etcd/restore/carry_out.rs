@@ -9,7 +9,7 @@
 
 use super::order::{Order, RestoreStep, Site, next, remove};
 use crate::error::{cannot, write};
-use crate::{Error, Result};
+use crate::{Error, Result, conditions};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seedling_cluster::etcd::GIVEN_UP;
@@ -156,7 +156,7 @@ impl Member {
         command.arg(format!("--initial-cluster={}={}", self.name, self.peer_url)).args(more);
         let mut etcd = command.spawn().map_err(cannot("start", &self.etcd))?;
         let condition = Condition::new(
-            "etcd to lead alone",
+            &conditions::RESTORE_ALONE,
             STARTS_WITHIN,
             "crictl logs $(crictl ps -a -q --name '^etcd$')",
         )

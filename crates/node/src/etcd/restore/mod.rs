@@ -19,7 +19,7 @@ pub use order::{Order, RestoreStep, Site};
 
 use super::join;
 use crate::error::{cannot, in_file};
-use crate::{Error, Result, recover};
+use crate::{Error, Result, conditions, recover};
 use decide::{Log, Own, Seen};
 use seedling_cluster::wal;
 use seedling_operators::{etcd, kube_apiserver, kube_controller_manager, kube_scheduler};
@@ -70,7 +70,7 @@ pub async fn restore<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     wait_until_carried_out(&site, &order).await?;
     say("the data is restored; what was there is kept beside it, in /var/lib/etcd/member.before-restore-*");
     let leads = Condition::new(
-        "etcd on this master to lead",
+        &conditions::RESTORE_LEADS,
         LEADS,
         "crictl logs $(crictl ps -a -q --name '^etcd$' | head -n 1)",
     );
@@ -117,7 +117,7 @@ async fn look(here: &Here, site: &Site, snapshot: Option<&Path>) -> Result<(Seen
 /// A member knows of a leader until an election's time has passed without the others; one that still does after `NOTICED` has a majority.
 async fn own_without_others(here: &Here) -> Option<Own> {
     let mut last = None;
-    let noticed = Condition::new("this member to notice that the others are gone", NOTICED, "");
+    let noticed = Condition::new(&conditions::RESTORE_NOTICED, NOTICED, "");
     let waited = wait_for(&noticed, POLL, async || {
         last = own(here).await.ok();
         match last {
@@ -208,7 +208,7 @@ fn size(dir: &Path) -> io::Result<u64> {
 async fn wait_until_carried_out(site: &Site, order: &Order) -> Result<()> {
     let journal = Journal::of(Path::new("/"), carry_out::WHO);
     let condition = Condition::new(
-        "etcd's container to carry the restore out",
+        &conditions::RESTORE_CARRIED_OUT,
         CARRIED_OUT,
         "seedling node journal; crictl logs $(crictl ps -a -q --name '^etcd$' | head -n 1). Run this command again to go on, or remove \
          /var/lib/etcd/restore/order.json to go on as before",
