@@ -190,7 +190,7 @@ fn end_quietly_when_nobody_reads() {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", seedling_cluster::chain(error.as_ref()));
     match error.downcast_ref::<seedling_lab::LabError>() {
         Some(seedling_lab::LabError::Preflight(_)) => ExitCode::from(4),
         // bootkube.service is not started again after it.

@@ -60,10 +60,15 @@ pub enum ClusterError {
     Etcd { endpoints: String, source: Box<etcd_client::Error> },
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, in one line. Many an error tells its cause itself; nothing is said twice.
 pub fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |e| e.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let mut told = error.to_string();
+    for cause in std::iter::successors(error.source(), |e| e.source()).map(ToString::to_string) {
+        if !told.ends_with(&cause) {
+            told += &format!(": {cause}");
+        }
+    }
+    told
 }
 
 /// The last of an error's causes says it; what wraps it repeats the address.
@@ -91,5 +96,25 @@ impl ClusterError {
             },
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error("cannot write {path}: {source}")]
+        TellsItsCause { path: &'static str, source: std::io::Error },
+        #[error("the helper ended")]
+        LeavesIt(#[source] Box<Failed>),
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let full = Failed::TellsItsCause { path: "/x", source: std::io::Error::other("no room") };
+        assert_eq!(chain(&full), "cannot write /x: no room");
+        assert_eq!(chain(&Failed::LeavesIt(Box::new(full))), "the helper ended: cannot write /x: no room");
     }
 }

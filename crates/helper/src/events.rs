@@ -1,7 +1,7 @@
 //! The event log: one JSON object a line, appended by one task, so that lines never mix. Neither a flood nor a slow disk makes it
 //! grow without end: what does not fit in between is counted, and a long file is put aside once.
 
-use crate::HelperError;
+use crate::{HelperError, make_folder_of};
 use jiff::Timestamp;
 use seedling_types::helper::{HelperEvent, HelperEventKind};
 use std::fs::{File, OpenOptions};
@@ -38,8 +38,9 @@ pub(crate) fn open(path: &Path) -> Result<(EventLog, Writer), HelperError> {
 }
 
 fn open_with(path: &Path, longest: u64) -> Result<(EventLog, Writer), HelperError> {
-    let file =
-        Appended::open(path, longest).map_err(|source| HelperError::Write { path: path.into(), source })?;
+    let file = make_folder_of(path)
+        .and_then(|()| Appended::open(path, longest))
+        .map_err(|source| HelperError::Write { path: path.into(), source })?;
     let (sender, receiver) = mpsc::channel(WAITING);
     let (finish, finished) = oneshot::channel();
     let lost = Arc::new(AtomicU64::new(0));
@@ -182,7 +183,7 @@ mod tests {
     #[tokio::test]
     async fn a_long_file_is_put_aside() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events");
+        let path = folder.path().join("not-there-yet/events");
         for n in 0..5 {
             // A line is some eighty bytes long.
             let (log, writer) = open_with(&path, 150).unwrap();

@@ -274,9 +274,15 @@ fn allow_many_files() -> usize {
 /// Who listens, and by which config. The ready file appears whole or not at all: a reader may look at any instant.
 fn announce(ready: &Path, digest: &str) -> Result<(), HelperError> {
     let fail = |source| HelperError::Write { path: ready.into(), source };
+    make_folder_of(ready).map_err(fail)?;
     let partial = ready.with_extension("partial");
     std::fs::write(&partial, format!("{}\n{digest}\n", std::process::id())).map_err(fail)?;
     std::fs::rename(&partial, ready).map_err(fail)
+}
+
+/// The helper's unit makes its folders, and whoever starts it by hand should not have to.
+fn make_folder_of(file: &Path) -> std::io::Result<()> {
+    file.parent().map_or(Ok(()), std::fs::create_dir_all)
 }
 
 fn remove(ready: &Path) -> Result<(), HelperError> {

@@ -32,7 +32,7 @@ struct Part {
 
 const DIST_SHORT: &str = "make dist && scripts/dist-check.sh package lab";
 const TENTH: &str = "make conformance CONFORMANCE='--tenth today'";
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 22] = [
     part("test", "make test", None),
     part("fresh", "scripts/fresh-root.sh --whole bookworm && scripts/fresh-root.sh --whole trixie", None),
     part("e2e", "make e2e", Some("make e2e E2E='quorum chaos'")),
@@ -43,6 +43,7 @@ const PARTS: [Part; 21] = [
     part("stack", "make e2e E2E=stack", Some("make e2e E2E=stack")),
     part("qemu", "make e2e E2E=qemu", Some("make e2e E2E=qemu")),
     part("bare-metal", "make build && scripts/bare-metal.sh", None),
+    part("libvirt", "make release && scripts/libvirt.sh", None),
     part("step", "make e2e E2E=step", None),
     part("helper-bench", "make helper-bench", None),
     part("prober", "make prober", None),

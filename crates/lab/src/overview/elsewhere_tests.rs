@@ -1,6 +1,6 @@
 //! Drawn as a person sees it: with a helper here and without, while it grows and afterwards.
 
-use super::super::tests::{MASTER, START, drawn, events, journal, operators};
+use super::super::tests::{BOOTSTRAP, MASTER, START, drawn, events, journal, operators};
 use super::*;
 use seedling_checks::Ssh;
 use serde_json::json;
@@ -31,16 +31,7 @@ fn site(shell: &Ssh, with_helper: bool) -> Site<'_> {
 }
 
 fn bootstrap(more: &[(f64, &str, &str, &str)]) -> Asked {
-    let steps = [
-        (1.0, "boot", "ignition", "begin"),
-        (2.0, "boot", "ignition", "end"),
-        (3.0, "bootkube", "etcd-bootstrap", "begin"),
-        (3.5, "bootkube", "etcd-bootstrap", "end"),
-        (3.5, "bootkube", "wait-for-etcd", "begin"),
-        (4.0, "bootkube", "wait-for-etcd", "end"),
-        (4.0, "bootkube", "cb-bootstrap", "begin"),
-    ];
-    Ok(journal(&[&steps, more].concat()))
+    Ok(journal(&[BOOTSTRAP, more].concat()))
 }
 
 const REFUSED: &str = "connect to host 10.0.0.21 port 22: Connection refused";

@@ -78,16 +78,18 @@ pub(super) const MASTER: &[(f64, &str, &str, &str)] = &[
     (20.0, "etcd-wait", "voter", "end"),
 ];
 
+pub(super) const BOOTSTRAP: &[(f64, &str, &str, &str)] = &[
+    (1.0, "boot", "ignition", "begin"),
+    (2.0, "boot", "ignition", "end"),
+    (3.0, "bootkube", "etcd-bootstrap", "begin"),
+    (3.5, "bootkube", "etcd-bootstrap", "end"),
+    (3.5, "bootkube", "wait-for-etcd", "begin"),
+    (4.0, "bootkube", "wait-for-etcd", "end"),
+    (4.0, "bootkube", "cb-bootstrap", "begin"),
+];
+
 fn grown() -> (BTreeMap<String, State>, Vec<HelperEvent>, probe::BringUp) {
-    let bootstrap = journal(&[
-        (1.0, "boot", "ignition", "begin"),
-        (2.0, "boot", "ignition", "end"),
-        (3.0, "bootkube", "etcd-bootstrap", "begin"),
-        (3.5, "bootkube", "etcd-bootstrap", "end"),
-        (3.5, "bootkube", "wait-for-etcd", "begin"),
-        (4.0, "bootkube", "wait-for-etcd", "end"),
-        (4.0, "bootkube", "cb-bootstrap", "begin"),
-    ]);
+    let bootstrap = journal(BOOTSTRAP);
     let master = journal(MASTER);
     let ack = |last: u8| json!({"event": "dhcp", "message": "ACK", "mac": format!("52:54:00:5E:ED:{last}")});
     let backend = |healthy: bool| json!({"event": "backend", "port": 6443, "host": "master-0", "healthy": healthy, "reason": ""});
