@@ -7,6 +7,9 @@ cargo clippy --release --locked --workspace --all-targets -- -D warnings
 # Not among "all": `make unit` must not run it.
 cargo clippy --release --locked --workspace --test e2e -- -D warnings
 
+# A workspace of its own, with a lock file that nothing else looks at.
+cargo metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu --manifest-path fuzz/Cargo.toml >/dev/null
+
 # Whatever features pull them in: what is linked, tested or run at build time.
 tree=$(cargo tree --locked --workspace --edges normal,build,dev --prefix none --format '{p}')
 for banned in openssl openssl-sys native-tls serde_yaml ring; do
