@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 domain=ocp4.example.com
 seedling=$PWD/target/x86_64-unknown-linux-gnu/release/seedling
 if [ "${1:-}" != --inside ]; then
-  scripts/need.sh libvirtd=libvirt-daemon-system virsh=libvirt-clients qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils \
+  scripts/need.sh /etc/libvirt/qemu.conf=libvirt-daemon-system virsh=libvirt-clients qemu-system-x86_64=qemu-system-x86 qemu-img=qemu-utils \
     /usr/lib/ipxe/qemu/pxe-virtio.rom=ipxe-qemu /usr/share/seabios/bios.bin=seabios mksquashfs=squashfs-tools /usr/lib/ipxe/undionly.kpxe=ipxe \
     /usr/lib/PXELINUX/pxelinux.0=pxelinux /usr/lib/syslinux/modules/bios/ldlinux.c32=syslinux-common grub-mkimage=grub-common \
     /usr/lib/grub/i386-pc=grub-pc-bin /usr/lib/grub/x86_64-efi=grub-efi-amd64-bin
