@@ -117,7 +117,11 @@ fn at_work(node: &NodeStatus, progress: &Progress, now: i64) -> String {
 
 fn etcd(view: &Overview, lines: &mut Vec<String>) {
     let Some(last) = view.etcd.last() else {
-        lines.push("etcd: nobody has founded it yet".into());
+        let says = match view.status.place {
+            Place::Lab => "nobody has founded it yet",
+            Place::Elsewhere => "no machine that answers tells of it",
+        };
+        lines.push(format!("etcd: {says}"));
         return;
     };
     lines.push(format!("etcd: {}", count(last)));
